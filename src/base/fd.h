@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -34,5 +35,12 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// A descriptor of ours must not take the place of a standard stream that the program has closed: moves it above.
+inline UniqueFd above_stdio(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return UniqueFd(fd);
+  const UniqueFd low(fd);
+  return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
 
 }  // namespace spillway::base
