@@ -71,7 +71,7 @@ class Team {
   // `out` receives everyone's bytes. One phase per kMailboxBytes of the longest contribution.
   Status allgatherv(std::span<const std::byte> mine, Gathered& out);
 
-  static constexpr std::size_t kMailboxBytes = 16 * 1024;
+  static constexpr std::size_t kMailboxBytes = 4 * 1024;
 
  private:
   struct Block;

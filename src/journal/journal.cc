@@ -1,0 +1,504 @@
+#include "journal/journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/units.h"
+#include "journal/record.h"
+
+namespace spillway::journal {
+namespace {
+
+// A record is not begun in the rest of a segment for less payload than this, unless that is all there is.
+constexpr std::uint64_t kWorthwhileBytes = 64 * 1024;
+// Payloads of this size and above are aligned to pages like their place in the file, so that they can be drained directly.
+constexpr std::uint64_t kAlignedPayloadMin = 64 * 1024;
+constexpr std::uint32_t kPrefaultedSegmentsMin = 8;
+
+struct FileLayout {
+  std::uint64_t segments_offset;
+  std::uint64_t data_offset;
+  std::uint64_t segment_bytes;
+  std::uint64_t file_bytes;
+  std::uint32_t segment_count;
+};
+
+FileLayout layout_for(std::int64_t segment_payload_bytes, std::int64_t capacity_bytes, std::int64_t scratch_bytes) {
+  FileLayout layout{};
+  const std::int64_t scratch = base::round_up(scratch_bytes, segment_payload_bytes);
+  layout.segment_count = static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
+  layout.segment_bytes = base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
+  const std::uint64_t pending_end = kPageBytes + kFilesMax * sizeof(FilePending);
+  layout.segments_offset = base::round_up(pending_end, kPageBytes);
+  layout.data_offset = base::round_up(layout.segments_offset + layout.segment_count * sizeof(SegmentDescriptor), kPageBytes);
+  layout.file_bytes = layout.data_offset + layout.segment_count * layout.segment_bytes;
+  return layout;
+}
+
+Result<base::Mapping> make_file(const std::string& path, const JournalOptions& options, FileLayout& layout) {
+  base::UniqueFd fd = base::above_stdio(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return Status::from_errno(errno, "create").on_path(path);
+  // As long as this lock is held the journal has an owner; it goes with the process, however that ends. Not inherited by fork.
+  struct flock request {};
+  request.l_type = F_WRLCK;
+  request.l_whence = SEEK_SET;
+  if (fcntl(fd.get(), F_SETLK, &request) != 0) return Status::from_errno(errno, "lock").on_path(path);
+  // Address space may be limited where memory is not: take what can be had.
+  for (std::int64_t capacity = options.capacity_bytes;; capacity /= 2) {
+    layout = layout_for(options.segment_payload_bytes, capacity, options.scratch_bytes);
+    if (ftruncate(fd.get(), static_cast<off_t>(layout.file_bytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+    Result<base::Mapping> mapping = base::Mapping::map(std::move(fd), layout.file_bytes);
+    if (mapping.ok() || capacity < options.segment_payload_bytes) return mapping;
+    fd = base::above_stdio(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd.valid() || fcntl(fd.get(), F_SETLK, &request) != 0) return Status::from_errno(errno, "open").on_path(path);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOptions& options) {
+  Result<std::uint32_t> process = node.add_process(options.rank);
+  if (!process) return process.status();
+  std::unique_ptr<Journal> journal(new Journal(node, options));
+  journal->process_ = *process;
+
+  const std::string path = node.journal_path(*process);
+  FileLayout layout{};
+  Result<base::Mapping> mapping = make_file(path, options, layout);
+  if (!mapping) return mapping.status();
+  if (Status status = mapping->populate(0, layout.data_offset); !status) {
+    unlink(path.c_str());
+    return status.on_path(path);
+  }
+  JournalHeader& header = *reinterpret_cast<JournalHeader*>(mapping->data());
+  header.version = kVersion;
+  header.process = *process;
+  header.rank = options.rank;
+  header.pid = static_cast<std::uint32_t>(getpid());
+  header.segment_bytes = layout.segment_bytes;
+  header.segment_count = layout.segment_count;
+  header.pending_offset = kPageBytes;
+  header.segments_offset = layout.segments_offset;
+  header.data_offset = layout.data_offset;
+  header.magic = kJournalMagic;
+
+  journal->mapping_ = std::make_shared<JournalMapping>(std::move(mapping).value());
+  {
+    base::MutexLock lock(journal->mutex_);
+    journal->segments_.resize(layout.segment_count);
+    for (std::uint32_t i = layout.segment_count; i > 0; --i) journal->untouched_.push_back(i - 1);
+  }
+  node.publish_journal(*process, journal->mapping_);
+  return journal;
+}
+
+Journal::~Journal() {
+  if (mapping_ == nullptr) return;
+  node_.remove_process(process_, pending_bytes() > 0);
+}
+
+// --- limits ---
+
+void Journal::set_limit(std::int64_t bytes) {
+  base::MutexLock lock(mutex_);
+  if (bytes == limit_) return;
+  limit_ = bytes;
+  trim_pool();
+  space_.notify_all();
+}
+
+std::int64_t Journal::limit() const {
+  base::MutexLock lock(mutex_);
+  return limit_;
+}
+
+std::uint32_t Journal::segments_allowed() const {
+  if (limit_ <= 0) return 0;
+  const std::int64_t most = static_cast<std::int64_t>(segments_.size()) - scratch_allowed();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(limit_ / options_.segment_payload_bytes, 1, most));
+}
+
+std::uint32_t Journal::scratch_allowed() const {
+  return static_cast<std::uint32_t>((options_.scratch_bytes + options_.segment_payload_bytes - 1) / options_.segment_payload_bytes);
+}
+
+std::int64_t Journal::free_bytes() {
+  base::MutexLock lock(mutex_);
+  reclaim_limbo(false);
+  const std::int64_t whole = std::max<std::int64_t>(0, static_cast<std::int64_t>(segments_allowed()) - in_use_);
+  return whole * std::min(options_.segment_payload_bytes, limit_);
+}
+
+std::int64_t Journal::pending_bytes() const {
+  base::MutexLock lock(mutex_);
+  return pending_bytes_;
+}
+
+// --- append ---
+
+std::uint64_t Journal::tail(std::uint32_t segment) const {
+  return mapping_->segment(segment).tail.load(std::memory_order_relaxed);  // ours alone to change
+}
+
+Journal::Layout Journal::fit(const RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const {
+  const std::uint64_t begin = tail(segment);
+  std::uint64_t usable = mapping_->header().segment_bytes;
+  const bool small_limit = !segments_[segment].scratch && limit_ < options_.segment_payload_bytes;
+  if (small_limit) usable = static_cast<std::uint64_t>(limit_) + kSegmentSlackBytes;
+  if (usable <= begin + sizeof(RecordHeader) + sizeof(extent::Extent) + kPageBytes) return {};
+  const std::uint64_t room = usable - begin;
+
+  // Alignment may cost up to a page; count it in from the start.
+  Layout layout;
+  RunCursor at = cursor;
+  const std::uint64_t payload_max = std::min({static_cast<std::uint64_t>(bytes_max),
+                                              static_cast<std::uint64_t>(options_.segment_payload_bytes),
+                                              small_limit ? static_cast<std::uint64_t>(limit_) : room});
+  while (!at.at_end() && layout.payload_bytes < payload_max) {
+    const std::uint64_t table = sizeof(RecordHeader) + (layout.run_count + 1) * sizeof(extent::Extent) + kPageBytes;
+    if (table + layout.payload_bytes >= room) break;
+    const std::uint64_t take = std::min({static_cast<std::uint64_t>(at.current().length), payload_max - layout.payload_bytes,
+                                         room - table - layout.payload_bytes});
+    layout.payload_bytes += take;
+    ++layout.run_count;
+    if (take < static_cast<std::uint64_t>(at.current().length)) break;
+    ++at.index;
+    at.done = 0;
+  }
+  if (layout.run_count == 0) return {};
+
+  layout.payload_offset = sizeof(RecordHeader) + layout.run_count * sizeof(extent::Extent);
+  if (layout.payload_bytes >= kAlignedPayloadMin) {
+    // Segments begin on pages; the payload gets the same place in its page as its first byte has in the file's block.
+    const auto wanted = static_cast<std::uint64_t>(cursor.current().offset) % kPageBytes;
+    const std::uint64_t now = (begin + layout.payload_offset) % kPageBytes;
+    layout.payload_offset += (wanted + kPageBytes - now) % kPageBytes;
+  }
+  layout.record_bytes = base::round_up(layout.payload_offset + layout.payload_bytes, kRecordAlignment);
+  assert(begin + layout.record_bytes <= mapping_->header().segment_bytes);
+  return layout;
+}
+
+Journal::Appended Journal::place(RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) {
+  const std::uint64_t begin = tail(segment);
+  std::byte* at = mapping_->segment_data(segment) + begin;
+  auto* header = reinterpret_cast<RecordHeader*>(at);
+  auto* runs = reinterpret_cast<extent::Extent*>(header + 1);
+  std::memset(static_cast<void*>(header), 0, sizeof *header);
+
+  std::uint64_t left = layout.payload_bytes;
+  for (std::uint32_t i = 0; i < layout.run_count; ++i) {
+    const extent::Extent run = cursor.current();
+    const std::int64_t take = std::min(run.length, static_cast<std::int64_t>(left));
+    runs[i] = {run.offset, take};
+    left -= static_cast<std::uint64_t>(take);
+    cursor.done += take;
+    if (take == run.length) {
+      ++cursor.index;
+      cursor.done = 0;
+    }
+  }
+  header->magic = kRecordMagic;
+  header->run_count = layout.run_count;
+  header->record_bytes = layout.record_bytes;
+  header->payload_offset = layout.payload_offset;
+  header->payload_bytes = layout.payload_bytes;
+  header->file = what.file;
+  header->commit_kind = what.commit.kind;
+  header->team_offset = what.commit.team_offset;
+  header->commit_phase = what.commit.phase;
+  const bool scratch = what.file == kNone;
+  if (!scratch) header->sequence = node_.file(what.file).next_sequence.fetch_add(1, std::memory_order_relaxed);
+  header->header_hash = record_header_hash(*header);
+  header->state.store(RecordState::filling, std::memory_order_relaxed);
+
+  const RecordId id{segment, 0, begin};
+  const RecordView record = view(id);
+  ++segments_[segment].live_records;
+  if (!scratch) {
+    pending_bytes_ += static_cast<std::int64_t>(layout.payload_bytes);
+    filling_.emplace_back(what.file, id);
+    publish(what.file, record.bounds());
+  }
+  mapping_->segment(segment).tail.store(begin + layout.record_bytes, std::memory_order_release);
+  return {id, record};
+}
+
+std::optional<Journal::Appended> Journal::try_append(RunCursor& cursor, const Append& what) {
+  const bool scratch = what.file == kNone;
+  std::uint32_t& current = scratch ? current_scratch_ : current_;
+  std::int64_t wanted = 0;
+  for (RunCursor at = cursor; !at.at_end() && wanted < what.bytes_max; ++at.index, at.done = 0) wanted += at.current().length;
+  wanted = std::min(wanted, what.bytes_max);
+  assert(wanted > 0);
+
+  if (current != kNone) {
+    const Layout layout = fit(cursor, what.bytes_max, current);
+    const auto enough = std::min(static_cast<std::uint64_t>(wanted), kWorthwhileBytes);
+    if (layout.payload_bytes >= enough) return place(cursor, what, current, layout);
+  }
+  if (!take_segment(scratch)) {
+    reclaim_limbo(true);
+    if (!take_segment(scratch)) return std::nullopt;
+  }
+  const Layout layout = fit(cursor, what.bytes_max, current);
+  assert(layout.payload_bytes > 0);
+  return place(cursor, what, current, layout);
+}
+
+Result<Journal::Appended> Journal::append(RunCursor& cursor, const Append& what) {
+  const bool scratch = what.file == kNone;
+  for (;;) {
+    std::uint32_t fresh = kNone;
+    {
+      base::MutexLock lock(mutex_);
+      if (!scratch && limit_ <= 0) return Status(Code::would_block, "active buffering is off");
+      if (std::optional<Appended> appended = try_append(cursor, what)) return *std::move(appended);
+      fresh = fresh_segment(scratch);
+      if (fresh == kNone) return Status(Code::would_block, "the journal is full");
+      ++populating_;
+    }
+    Status status = mapping_->mapping().populate(mapping_->segment_offset(fresh), mapping_->header().segment_bytes);
+    base::MutexLock lock(mutex_);
+    --populating_;
+    if (status.ok()) {
+      free_.push_back(fresh);
+      continue;
+    }
+    untouched_.push_back(fresh);
+    // Less memory than configured: live with the segments there are, if there are any.
+    if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space) return Status(Code::would_block, status.what());
+    return status;
+  }
+}
+
+std::uint32_t Journal::fresh_segment(bool scratch) {
+  const std::uint32_t in_use = scratch ? scratch_in_use_ : in_use_;
+  const std::uint32_t allowed = scratch ? scratch_allowed() : segments_allowed();
+  if (in_use + populating_ >= allowed || untouched_.empty()) return kNone;
+  const std::uint32_t segment = untouched_.back();
+  untouched_.pop_back();
+  return segment;
+}
+
+bool Journal::take_segment(bool scratch) {
+  std::uint32_t& in_use = scratch ? scratch_in_use_ : in_use_;
+  if (free_.empty() || in_use >= (scratch ? scratch_allowed() : segments_allowed())) return false;
+  const std::uint32_t segment = free_.back();
+  free_.pop_back();
+  ++in_use;
+  if (!scratch) in_use_peak_ = std::max(in_use_peak_, in_use_);
+  segments_[segment].scratch = scratch;
+  segments_[segment].live_records = 0;
+  SegmentDescriptor& descriptor = mapping_->segment(segment);
+  descriptor.tail.store(0, std::memory_order_relaxed);
+  descriptor.state.store(SegmentState::in_use, std::memory_order_release);
+  std::uint32_t& current = scratch ? current_scratch_ : current_;
+  // The previous one, if it has no live record any more, was given back when its last one ended.
+  current = segment;
+  return true;
+}
+
+bool Journal::prefault() {
+  std::uint32_t segment = kNone;
+  {
+    base::MutexLock lock(mutex_);
+    const std::uint32_t wanted = std::min(segments_allowed(), std::max(kPrefaultedSegmentsMin, 2 * in_use_peak_));
+    if (in_use_ + free_.size() + populating_ >= wanted || untouched_.empty()) return false;
+    segment = untouched_.back();
+    untouched_.pop_back();
+    ++populating_;
+  }
+  Status status = mapping_->mapping().populate(mapping_->segment_offset(segment), mapping_->header().segment_bytes);
+  base::MutexLock lock(mutex_);
+  --populating_;
+  if (!status) {
+    untouched_.push_back(segment);
+    return false;
+  }
+  free_.insert(free_.begin(), segment);  // the ones already used are warmer
+  trim_pool();
+  return true;
+}
+
+// --- what becomes of a record ---
+
+RecordView Journal::view(const RecordId& id) const { return record_view(mapping_->segment_data(id.segment) + id.offset); }
+
+bool Journal::valid(const Node& node, const RecordHeader& header) {
+  switch (header.state.load(std::memory_order_acquire)) {
+    case RecordState::committed: return true;
+    case RecordState::filling:
+      return header.commit_kind == CommitKind::by_team && phase_has_ended(node.block(header.team_offset), header.commit_phase);
+    case RecordState::retired:
+    case RecordState::abandoned: return false;
+  }
+  return false;
+}
+
+void Journal::forget_filling(const RecordId& id) {
+  std::erase_if(filling_, [&](const auto& entry) { return entry.second == id; });
+}
+
+void Journal::commit(const RecordId& id) {
+  const RecordView record = view(id);
+  base::MutexLock lock(mutex_);
+  record.header->state.store(RecordState::committed, std::memory_order_release);
+  forget_filling(id);
+  Index& index = index_[record.header->file];
+  std::uint64_t payload = 0;
+  for (const extent::Extent& run : record.runs) {
+    index.insert(run, Position{id, payload});
+    payload += static_cast<std::uint64_t>(run.length);
+  }
+}
+
+void Journal::abandon(const RecordId& id) { finish(id, RecordState::abandoned); }
+
+void Journal::retire(const RecordId& id) { finish(id, RecordState::retired); }
+
+void Journal::finish(const RecordId& id, RecordState state) {
+  const RecordView record = view(id);
+  {
+    base::MutexLock lock(mutex_);
+    const std::uint32_t file = record.header->file;
+    record.header->state.store(state, std::memory_order_release);
+    if (file != kNone) {
+      forget_filling(id);
+      if (const auto found = index_.find(file); found != index_.end()) {
+        for (const extent::Extent& run : record.runs) {
+          found->second.erase_if(
+              run, [](const Index::Entry&) {}, [&](const Position& position) { return position.id == id; });
+        }
+        if (found->second.empty()) index_.erase(found);
+      }
+      pending_bytes_ -= static_cast<std::int64_t>(record.header->payload_bytes);
+      unpublish(file);
+    }
+    if (--segments_[id.segment].live_records == 0) give_back(id.segment);
+  }
+  space_.notify_all();
+  node_.announce_retired();
+}
+
+void Journal::give_back(std::uint32_t segment) {
+  if (current_ == segment) current_ = kNone;
+  if (current_scratch_ == segment) current_scratch_ = kNone;
+  // Before the counters are read: a reader that comes later sees limbo and leaves the segment alone.
+  mapping_->segment(segment).state.store(SegmentState::limbo, std::memory_order_seq_cst);
+  Segment& entry = segments_[segment];
+  entry.readers.clear();
+  for (std::uint32_t i = 0; i < node_.process_count(); ++i) {
+    for (std::uint32_t role = 0; role < 2; ++role) {
+      const std::uint32_t reading = node_.process(i).reading[role].load(std::memory_order_seq_cst);
+      if ((reading & 1) != 0) entry.readers.push_back({i, role, reading});
+    }
+  }
+  limbo_.push_back(segment);
+  reclaim_limbo(false);
+}
+
+bool Journal::still_read(const Segment& segment, bool check_alive) const {
+  return std::any_of(segment.readers.begin(), segment.readers.end(), [&](const Segment::Reader& reader) {
+    if (node_.process(reader.process).reading[reader.role].load(std::memory_order_seq_cst) != reader.count) return false;
+    return !check_alive || node_.alive(reader.process);
+  });
+}
+
+void Journal::reclaim_limbo(bool check_alive) {
+  for (std::size_t i = 0; i < limbo_.size();) {
+    const std::uint32_t segment = limbo_[i];
+    if (still_read(segments_[segment], check_alive)) {
+      ++i;
+      continue;
+    }
+    limbo_.erase(limbo_.begin() + static_cast<std::ptrdiff_t>(i));
+    mapping_->segment(segment).state.store(SegmentState::free, std::memory_order_release);
+    --(segments_[segment].scratch ? scratch_in_use_ : in_use_);
+    free_.push_back(segment);
+  }
+  trim_pool();
+}
+
+void Journal::trim_pool() {
+  const std::size_t keep = segments_allowed() + scratch_allowed();
+  while (!free_.empty() && free_.size() + in_use_ + scratch_in_use_ > keep) {
+    const std::uint32_t segment = free_.front();
+    free_.erase(free_.begin());
+    mapping_->mapping().discard(mapping_->segment_offset(segment), mapping_->header().segment_bytes);
+    untouched_.push_back(segment);
+  }
+}
+
+void Journal::seal(const RecordId& id) {
+  const RecordView record = view(id);
+  if (record.header->sealed != 0) return;
+  record.header->payload_hash.store(XXH3_64bits(record.payload, record.header->payload_bytes), std::memory_order_relaxed);
+  record.header->sealed = 1;
+}
+
+void Journal::wait_for_space(std::int64_t timeout_ns) {
+  base::MutexLock lock(mutex_);
+  space_.wait_for(mutex_, std::chrono::nanoseconds(timeout_ns));
+}
+
+// --- what others can see ---
+
+void Journal::publish(std::uint32_t file, const extent::Extent& bounds) {
+  FilePending& pending = mapping_->pending(file);
+  FileSlot& slot = node_.file(file);
+  const std::uint32_t count = pending.count.load(std::memory_order_relaxed);
+  if (count == 0) {
+    node_.add_file_user(file);
+    pending.begin.store(bounds.offset, std::memory_order_relaxed);
+    pending.end.store(bounds.end(), std::memory_order_relaxed);
+  } else {
+    pending.begin.store(std::min(bounds.offset, pending.begin.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    pending.end.store(std::max(bounds.end(), pending.end.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  }
+  std::int64_t end = slot.pending_end.load(std::memory_order_relaxed);
+  while (end < bounds.end() && !slot.pending_end.compare_exchange_weak(end, bounds.end(), std::memory_order_relaxed)) {}
+  slot.pending_records.fetch_add(1, std::memory_order_release);
+  pending.count.store(count + 1, std::memory_order_release);
+}
+
+void Journal::unpublish(std::uint32_t file) {
+  FilePending& pending = mapping_->pending(file);
+  const std::uint32_t count = pending.count.load(std::memory_order_relaxed) - 1;
+  pending.count.store(count, std::memory_order_release);
+  node_.file(file).pending_records.fetch_sub(1, std::memory_order_release);
+  if (count == 0) node_.release_file(file);
+}
+
+std::vector<Journal::Piece> Journal::find(std::uint32_t file, const extent::Extent& range) {
+  std::vector<Piece> pieces;
+  base::MutexLock lock(mutex_);
+  const auto found = index_.find(file);
+  if (found == index_.end()) return pieces;
+  found->second.for_each(range, [&](const Index::Entry& entry) {
+    pieces.push_back({entry.extent, view(entry.value.id).payload + entry.value.payload, entry.value.id});
+  });
+  return pieces;
+}
+
+std::vector<RecordId> Journal::filling(std::uint32_t file) {
+  std::vector<RecordId> ids;
+  base::MutexLock lock(mutex_);
+  for (const auto& [slot, id] : filling_) {
+    if (slot == file) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace spillway::journal

@@ -1,0 +1,357 @@
+#include "journal/node.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/futex.h"
+#include "base/units.h"
+
+namespace spillway::journal {
+namespace {
+
+constexpr std::size_t kProcessesOffset = base::round_up(sizeof(NodeHeader), std::size_t{4096});
+constexpr std::size_t kFilesOffset = base::round_up(kProcessesOffset + kProcessesMax * sizeof(ProcessEntry), std::size_t{4096});
+constexpr std::size_t kPathsOffset = base::round_up(kFilesOffset + kFilesMax * sizeof(FileSlot), std::size_t{4096});
+constexpr std::size_t kArenaOffset = kPathsOffset + kFilesMax * kPathBytesMax;
+constexpr std::size_t kNodeBytes = kArenaOffset + kArenaBytes;
+
+enum : std::uint32_t { kNotLive = 0, kLive = 1, kLeftJournal = 2 };
+
+// The owner only: other users of the machine must not look into, or plant, a journal.
+Status make_private_directory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Status::from_errno(errno, "creating").on_path(path);
+  struct stat st {};
+  if (lstat(path.c_str(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
+  if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+    return Status(Code::access_denied, fmt::format("{} is not a directory that only this user can enter", path));
+  }
+  return {};
+}
+
+Result<base::UniqueFd> open_file(const std::string& path, int flags) {
+  base::UniqueFd fd = base::above_stdio(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return Status::from_errno(errno, "open").on_path(path);
+  return fd;
+}
+
+// Opens and locks the job's lock file; makes sure that it is still the one that others see.
+Result<base::UniqueFd> lock_job(const std::string& directory) {
+  const std::string path = directory + "/lock";
+  for (;;) {
+    if (Status status = make_private_directory(directory); !status) return status;
+    Result<base::UniqueFd> fd = open_file(path, O_RDWR | O_CREAT);
+    if (!fd && fd.status().code() == Code::no_such_file) continue;  // removed by the last one that left
+    if (!fd) return fd;
+    while (flock(fd->get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return Status::from_errno(errno, "lock").on_path(path);
+    }
+    struct stat held {};
+    struct stat named {};
+    if (fstat(fd->get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino) return fd;
+  }
+}
+
+}  // namespace
+
+std::string job_directory(const std::string& shm_dir, const std::string& job) {
+  return fmt::format("{}/spillway-{}/{}", shm_dir, geteuid(), job);
+}
+
+void JournalMapping::populate_once(std::uint32_t segment) {
+  {
+    base::MutexLock lock(mutex_);
+    if (populated_.empty()) populated_.resize(header().segment_count);
+    if (populated_[segment]) return;
+    populated_[segment] = true;
+  }
+  mapping_.populate_existing(segment_offset(segment), header().segment_bytes);
+}
+
+class SPILLWAY_TSA(scoped_lockable) Node::Locked {
+ public:
+  explicit Locked(NodeHeader& header) SPILLWAY_TSA(acquire_capability(header.mutex)) : header_(header) {
+    // A holder that died left at worst a slot that is counted as used for ever: every change below is ordered so that the tables
+    // stay walkable at each step.
+    [[maybe_unused]] const bool holder_died = header_.mutex.lock();
+  }
+  ~Locked() SPILLWAY_TSA(release_capability()) { header_.mutex.unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  NodeHeader& header_;
+};
+
+Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std::string& job) {
+  if (Status status = make_private_directory(fmt::format("{}/spillway-{}", shm_dir, geteuid())); !status) return status;
+  std::unique_ptr<Node> node(new Node());
+  node->directory_ = job_directory(shm_dir, job);
+  Result<base::UniqueFd> lock = lock_job(node->directory_);
+  if (!lock) return lock.status();
+  node->lock_fd_ = std::move(lock).value();
+
+  const std::string path = node->directory_ + "/node";
+  Result<base::UniqueFd> fd = open_file(path, O_RDWR | O_CREAT);
+  if (!fd) return fd.status();
+  struct stat st {};
+  if (fstat(fd->get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
+  const bool fresh = st.st_size == 0;
+  if (fresh && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+  if (!fresh && static_cast<std::size_t>(st.st_size) != kNodeBytes) {
+    return Status(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
+  }
+  Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
+  if (!mapping) return mapping.status();
+  node->mapping_ = std::move(mapping).value();
+
+  NodeHeader& header = node->header();
+  if (fresh) {
+    if (Status status = node->mapping_.populate(0, kFilesOffset); !status) return status.on_path(path);
+    header.mutex.init();
+    header.version = kVersion;
+    header.free_file = kNone;
+    header.arena_next = kArenaOffset;
+    std::fill(std::begin(header.file_bucket), std::end(header.file_bucket), kNone);
+    if (getrandom(header.nonce, sizeof header.nonce, 0) != sizeof header.nonce) return Status::from_errno(errno, "getrandom");
+    header.magic = kNodeMagic;
+  } else if (header.magic != kNodeMagic || header.version != kVersion) {
+    return Status(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
+  }
+  flock(node->lock_fd_.get(), LOCK_UN);
+  return node;
+}
+
+Node::~Node() {
+  if (!mapping_.valid()) return;
+  // Whoever attaches from now on waits for the lock, finds the name gone and starts anew.
+  while (flock(lock_fd_.get(), LOCK_EX) != 0 && errno == EINTR) {}
+  bool someone_stays = false;
+  for (std::uint32_t i = 0; i < process_count(); ++i) {
+    someone_stays = someone_stays || process(i).live.load(std::memory_order_acquire) != kNotLive;
+  }
+  if (!someone_stays) {
+    unlink((directory_ + "/node").c_str());
+    unlink((directory_ + "/lock").c_str());
+    rmdir(directory_.c_str());
+    // The user's directory goes when no other job is in it.
+    rmdir(directory_.substr(0, directory_.rfind('/')).c_str());
+  }
+  flock(lock_fd_.get(), LOCK_UN);
+}
+
+// --- processes ---
+
+Result<std::uint32_t> Node::add_process(int rank) {
+  Locked lock(header());
+  const std::uint32_t index = header().processes.load(std::memory_order_relaxed);
+  if (index == kProcessesMax) {
+    return Status(Code::no_space, fmt::format("more than {} processes of one job on this node", kProcessesMax));
+  }
+  process(index).pid = static_cast<std::uint32_t>(getpid());
+  process(index).rank = rank;
+  header().processes.store(index + 1, std::memory_order_release);
+  return index;
+}
+
+void Node::publish_journal(std::uint32_t process_index, std::shared_ptr<JournalMapping> journal) {
+  {
+    base::MutexLock lock(mutex_);
+    if (journals_.size() <= process_index) journals_.resize(process_index + 1);
+    journals_[process_index] = std::move(journal);
+  }
+  process(process_index).live.store(kLive, std::memory_order_release);
+}
+
+void Node::remove_process(std::uint32_t process_index, bool keep_journal) {
+  if (!keep_journal) unlink(journal_path(process_index).c_str());
+  process(process_index).live.store(keep_journal ? kLeftJournal : kNotLive, std::memory_order_release);
+}
+
+std::string Node::journal_path(std::uint32_t process_index) const { return fmt::format("{}/journal.{}", directory_, process_index); }
+
+std::uint32_t Node::process_count() const { return header().processes.load(std::memory_order_acquire); }
+
+ProcessEntry& Node::process(std::uint32_t i) const {
+  assert(i < kProcessesMax);
+  return reinterpret_cast<ProcessEntry*>(mapping_.data() + kProcessesOffset)[i];
+}
+
+std::shared_ptr<JournalMapping> Node::journal(std::uint32_t process_index) {
+  if (process(process_index).live.load(std::memory_order_acquire) == kNotLive) return nullptr;
+  base::MutexLock lock(mutex_);
+  if (journals_.size() <= process_index) journals_.resize(process_index + 1);
+  std::shared_ptr<JournalMapping>& known = journals_[process_index];
+  if (known != nullptr) return known;
+  Result<base::UniqueFd> fd = open_file(journal_path(process_index), O_RDWR);
+  if (!fd) return nullptr;  // left meanwhile, with nothing pending
+  struct stat st {};
+  if (fstat(fd->get(), &st) != 0) return nullptr;
+  Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), static_cast<std::size_t>(st.st_size));
+  if (!mapping) return nullptr;
+  known = std::make_shared<JournalMapping>(std::move(mapping).value());
+  return known;
+}
+
+bool Node::alive(std::uint32_t process_index) const {
+  const ProcessEntry& entry = process(process_index);
+  if (entry.live.load(std::memory_order_acquire) != kLive) return true;  // not started yet, or left in order
+  if (entry.pid == static_cast<std::uint32_t>(getpid())) return true;
+  // The owner holds a lock on its journal for as long as it lives, whatever PID namespace it is in.
+  Result<base::UniqueFd> fd = open_file(journal_path(process_index), O_RDWR);
+  if (!fd) return entry.live.load(std::memory_order_acquire) != kLive;
+  struct flock request {};
+  request.l_type = F_WRLCK;
+  request.l_whence = SEEK_SET;
+  return fcntl(fd->get(), F_GETLK, &request) != 0 || request.l_type != F_UNLCK;
+}
+
+// --- files ---
+
+std::uint32_t Node::bucket_of(const FileKey& key) const {
+  return static_cast<std::uint32_t>((key.inode * 0x9e3779b97f4a7c15 + key.device * 0xc2b2ae3d27d4eb4f) >> 40) % kFileBuckets;
+}
+
+std::uint32_t Node::find_locked(const FileKey& key) const {
+  for (std::uint32_t i = header().file_bucket[bucket_of(key)]; i != kNone; i = file(i).next_in_bucket) {
+    if (file(i).device == key.device && file(i).inode == key.inode) return i;
+  }
+  return kNone;
+}
+
+FileSlot& Node::file(std::uint32_t slot) const {
+  assert(slot < kFilesMax);
+  return reinterpret_cast<FileSlot*>(mapping_.data() + kFilesOffset)[slot];
+}
+
+std::string Node::file_path(std::uint32_t slot) const {
+  const char* path = reinterpret_cast<const char*>(mapping_.data() + kPathsOffset + slot * kPathBytesMax);
+  return std::string(path, strnlen(path, kPathBytesMax));
+}
+
+Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& path) {
+  Locked lock(header());
+  std::uint32_t slot = find_locked(key);
+  if (slot == kNone) {
+    if (header().free_file != kNone) {
+      slot = header().free_file;
+      header().free_file = file(slot).next_in_bucket;
+    } else if (header().files < kFilesMax) {
+      slot = header().files;
+      if (Status status = mapping_.populate(kFilesOffset + slot * sizeof(FileSlot), sizeof(FileSlot)); !status) return status;
+      if (Status status = mapping_.populate(kPathsOffset + slot * kPathBytesMax, kPathBytesMax); !status) return status;
+      ++header().files;
+    } else {
+      return Status(Code::no_space, fmt::format("more than {} files open or pending on this node", kFilesMax));
+    }
+    FileSlot& fresh = file(slot);
+    fresh.device = key.device;
+    fresh.inode = key.inode;
+    fresh.open_count = 0;
+    fresh.next_sequence.store(1, std::memory_order_relaxed);
+    fresh.pending_records.store(0, std::memory_order_relaxed);
+    fresh.spans_nodes.store(0, std::memory_order_relaxed);
+    fresh.pending_end.store(0, std::memory_order_relaxed);
+    fresh.error.store({}, std::memory_order_relaxed);
+    fresh.used = 1;
+    std::uint32_t& bucket = header().file_bucket[bucket_of(key)];
+    fresh.next_in_bucket = bucket;
+    bucket = slot;
+  }
+  // The name of the latest open: where recovery looks first.
+  char* stored = reinterpret_cast<char*>(mapping_.data() + kPathsOffset + slot * kPathBytesMax);
+  const std::size_t length = std::min(path.size(), kPathBytesMax - 1);
+  std::memcpy(stored, path.data(), length);
+  stored[length] = '\0';
+  ++file(slot).open_count;
+  return slot;
+}
+
+std::optional<std::uint32_t> Node::find_file(const FileKey& key) {
+  Locked lock(header());
+  const std::uint32_t slot = find_locked(key);
+  return slot == kNone ? std::nullopt : std::optional(slot);
+}
+
+void Node::add_file_user(std::uint32_t slot) {
+  Locked lock(header());
+  ++file(slot).open_count;
+}
+
+void Node::release_file(std::uint32_t slot) {
+  Locked lock(header());
+  FileSlot& entry = file(slot);
+  assert(entry.open_count > 0);
+  if (--entry.open_count > 0) return;
+  std::uint32_t* link = &header().file_bucket[bucket_of({entry.device, entry.inode})];
+  while (*link != slot) link = &file(*link).next_in_bucket;
+  *link = entry.next_in_bucket;
+  entry.used = 0;
+  entry.next_in_bucket = header().free_file;
+  header().free_file = slot;
+}
+
+// --- small shared blocks ---
+
+Result<std::uint64_t> Node::allocate_block(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kPageBytes));
+  std::uint64_t offset = 0;
+  {
+    Locked lock(header());
+    std::uint64_t& head = header().arena_free[std::countr_zero(size)];
+    if (head != 0) {
+      offset = head;
+      std::memcpy(&head, block(offset), sizeof head);
+      std::memset(block(offset), 0, sizeof head);
+    } else if (header().arena_next + size <= kNodeBytes) {
+      offset = header().arena_next;
+      header().arena_next += size;
+    } else {
+      return Status(Code::no_space, fmt::format("no room for a shared block of {} bytes: too many files are open", bytes));
+    }
+  }
+  // Without its pages a full /dev/shm would be a SIGBUS later.
+  if (Status status = mapping_.populate(offset, bytes); !status) {
+    free_block(offset, bytes);
+    return status;
+  }
+  return offset;
+}
+
+void Node::free_block(std::uint64_t offset, std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kPageBytes));
+  // Zeros again, and the memory goes back; the first page stays for the list.
+  if (size > kPageBytes) mapping_.discard(offset + kPageBytes, size - kPageBytes);
+  std::memset(block(offset), 0, kPageBytes);
+  Locked lock(header());
+  std::uint64_t& head = header().arena_free[std::countr_zero(size)];
+  std::memcpy(block(offset), &head, sizeof head);
+  head = offset;
+}
+
+// --- waiting ---
+
+void Node::announce_retired() {
+  header().retired_event.fetch_add(1, std::memory_order_seq_cst);
+  if (header().retired_waiters.load(std::memory_order_seq_cst) > 0) base::futex_wake_all(header().retired_event);
+}
+
+std::uint32_t Node::retired_event() const { return header().retired_event.load(std::memory_order_seq_cst); }
+
+void Node::wait_retired(std::uint32_t seen, std::int64_t timeout_ns) {
+  header().retired_waiters.fetch_add(1, std::memory_order_seq_cst);
+  base::futex_wait(header().retired_event, seen, timeout_ns);
+  header().retired_waiters.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+}  // namespace spillway::journal
