@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -48,7 +49,16 @@ class ExtentList {
   static ExtentList from_unsorted(std::vector<Extent> extents);
 
   // Appends an extent that begins at or after the begin of the last one; merges when they touch or overlap. Amortized O(1).
-  void append(const Extent& extent);
+  void append(const Extent& extent) {
+    if (extent.empty()) return;
+    if (extents_.empty() || extent.offset > extents_.back().end()) {
+      extents_.push_back(extent);
+      return;
+    }
+    Extent& last = extents_.back();
+    assert(extent.offset >= last.offset);
+    last.length = std::max(last.end(), extent.end()) - last.offset;
+  }
 
   [[nodiscard]] bool empty() const { return extents_.empty(); }
   [[nodiscard]] std::size_t size() const { return extents_.size(); }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <iterator>
 #include <map>
-#include <vector>
+#include <utility>
 
 #include "extent/extent.h"
 
@@ -48,10 +48,16 @@ class IntervalIndex {
     erase(extent, [](const Entry&) {});
   }
 
-  // As erase, calling removed(Entry) for each part that is cut away and for which matches(value) held. Parts whose value does
-  // not match stay.
+  // As erase, calling removed(Entry) for each part that is cut away and for which matches(value) held. Parts whose value
+  // does not match stay. Neither may call back into the index.
   template <typename Removed, typename Matches>
-  void erase_if(const Extent& extent, Removed&& removed, Matches&& matches);
+  void erase_if(const Extent& extent, Removed&& removed, Matches&& matches) {
+    if (extent.empty()) return;
+    auto it = first_ending_after(extent.offset);
+    while (it != entries_.end() && it->first < extent.end()) {
+      it = matches(it->second.value) ? cut(it, extent, removed) : std::next(it);
+    }
+  }
 
   template <typename Removed>
   void erase(const Extent& extent, Removed&& removed) {
@@ -60,9 +66,18 @@ class IntervalIndex {
 
   // Calls visit(Entry) for the parts of entries inside `extent`, in file order.
   template <typename Visit>
-  void for_each(const Extent& extent, Visit&& visit) const;
+  void for_each(const Extent& extent, Visit&& visit) const {
+    if (extent.empty()) return;
+    for (auto it = first_ending_after(extent.offset); it != entries_.end() && it->first < extent.end(); ++it) {
+      visit(part(*it, intersection({it->first, it->second.length}, extent)));
+    }
+  }
 
-  [[nodiscard]] bool overlaps(const Extent& extent) const;
+  [[nodiscard]] bool overlaps(const Extent& extent) const {
+    if (extent.empty()) return false;
+    const auto it = first_ending_after(extent.offset);
+    return it != entries_.end() && it->first < extent.end();
+  }
 
   // One past the last covered byte; 0 when empty.
   [[nodiscard]] std::int64_t end_offset() const {
@@ -74,7 +89,44 @@ class IntervalIndex {
     std::int64_t length;
     Value value;
   };
-  std::map<std::int64_t, Stored> entries_;
+  using Entries = std::map<std::int64_t, Stored>;  // by offset; disjoint
+
+  [[nodiscard]] auto first_ending_after(std::int64_t offset) const { return first_ending_after(entries_, offset); }
+  [[nodiscard]] auto first_ending_after(std::int64_t offset) { return first_ending_after(entries_, offset); }
+  template <typename Map>
+  static auto first_ending_after(Map& entries, std::int64_t offset) {
+    auto it = entries.upper_bound(offset);
+    if (it == entries.begin()) return it;
+    const auto before = std::prev(it);
+    return before->first + before->second.length > offset ? before : it;
+  }
+
+  // The part of a stored entry that covers `extent`, which lies inside it.
+  [[nodiscard]] Entry part(const typename Entries::value_type& stored, const Extent& extent) const {
+    const std::int64_t skipped = extent.offset - stored.first;
+    return {extent, skipped == 0 ? stored.second.value : shift_(stored.second.value, skipped)};
+  }
+
+  // Removes `extent` from the entry at `it`, which overlaps it; returns the entry that follows.
+  template <typename Removed>
+  auto cut(typename Entries::iterator it, const Extent& extent, Removed& removed) {
+    const Extent whole{it->first, it->second.length};
+    const Extent gone = intersection(whole, extent);
+    removed(part(*it, gone));
+    auto next = std::next(it);
+    if (gone.end() < whole.end()) {
+      const Extent tail{gone.end(), whole.end() - gone.end()};
+      next = entries_.emplace_hint(next, tail.offset, Stored{tail.length, part(*it, tail).value});
+    }
+    if (gone.offset > whole.offset) {
+      it->second.length = gone.offset - whole.offset;
+    } else {
+      entries_.erase(it);
+    }
+    return next;
+  }
+
+  Entries entries_;
   Shift shift_;
 };
 
