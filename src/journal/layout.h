@@ -34,10 +34,9 @@ struct ProcessEntry {
   std::atomic<std::uint32_t> reading[2];
 };
 
-// A latched background failure: see FileSlot::error.
+// The last background failure of a file.
 struct PackedError {
-  std::uint8_t code;
-  std::uint8_t active;  // bytes are stuck behind it
+  std::uint16_t code;
   std::uint16_t errno_value;
   std::uint32_t epoch;  // counts failures of this file; 0: none ever
 };
@@ -50,7 +49,7 @@ struct FileSlot {
   std::uint64_t device;
   std::uint64_t inode;
   std::uint32_t open_count;
-  std::uint32_t reserved;
+  std::atomic<std::uint32_t> stuck_owners;  // processes that hold records which could not be written; relaxed count
   std::atomic<std::uint64_t> next_sequence;   // taken by every record: order of completion
   std::atomic<std::uint32_t> pending_records;  // on this node, not yet in the file; relaxed count, see FilePending for order
   std::atomic<std::uint32_t> spans_nodes;      // opened by ranks of several nodes: others may hold bytes that nobody here sees

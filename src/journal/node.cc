@@ -262,6 +262,7 @@ Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& 
     fresh.pending_records.store(0, std::memory_order_relaxed);
     fresh.spans_nodes.store(0, std::memory_order_relaxed);
     fresh.pending_end.store(0, std::memory_order_relaxed);
+    fresh.stuck_owners.store(0, std::memory_order_relaxed);
     fresh.error.store({}, std::memory_order_relaxed);
     fresh.used = 1;
     std::uint32_t& bucket = header().file_bucket[bucket_of(key)];

@@ -1,0 +1,359 @@
+#include "drain/drain.h"
+
+#include <pthread.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace spillway::drain {
+namespace {
+
+constexpr std::int64_t kBatchBytesMax = 4 << 20;
+constexpr std::size_t kBatchRecordsMax = 256;
+constexpr std::int64_t kWaitNs = 1'000'000;
+constexpr int kTurnsBetweenLivenessChecks = 1000;
+constexpr std::int64_t kHousekeepingNs = 500'000'000;
+
+// Makes the failure known to every rank of the node.
+void latch(journal::FileSlot& slot, const Status& status) {
+  journal::PackedError now = slot.error.load(std::memory_order_relaxed);
+  journal::PackedError next{};
+  do {
+    next = {static_cast<std::uint16_t>(status.code()), static_cast<std::uint16_t>(status.errno_value()), now.epoch + 1};
+  } while (!slot.error.compare_exchange_weak(now, next, std::memory_order_release, std::memory_order_relaxed));
+}
+
+}  // namespace
+
+Drain::~Drain() { assert(!thread_.joinable()); }
+
+void Drain::start() {
+  // The host's handlers must never run here: they may touch what only the program's threads may.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "spillway-drain");
+}
+
+void Drain::finish() {
+  std::vector<std::uint32_t> stuck;
+  {
+    base::MutexLock lock(mutex_);
+    for (const auto& [slot, state] : files_) {
+      if (!state.stuck.empty()) stuck.push_back(slot);
+    }
+  }
+  for (const std::uint32_t slot : stuck) retry(slot);
+  {
+    base::MutexLock lock(mutex_);
+    stopping_ = true;
+    paused_ = false;
+  }
+  work_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// --- the foreground's side ---
+
+void Drain::submit(const journal::RecordId& id, std::shared_ptr<Target> target) {
+  {
+    base::MutexLock lock(mutex_);
+    ++files_[target->slot].submitted;
+    queue_.push_back({id, std::move(target)});
+    ++unsealed_;
+  }
+  work_.notify_one();
+}
+
+void Drain::submit_close(std::shared_ptr<Target> target) {
+  {
+    base::MutexLock lock(mutex_);
+    ++files_[target->slot].submitted;
+    queue_.push_back({{}, std::move(target)});
+    ++unsealed_;
+  }
+  work_.notify_one();
+}
+
+Status Drain::wait(std::uint32_t slot, const std::function<void()>& progress) {
+  std::uint64_t goal = 0;
+  for (bool first = true;; first = false) {
+    {
+      base::MutexLock lock(mutex_);
+      const auto found = files_.find(slot);
+      if (found == files_.end()) return {};
+      FileState& state = found->second;
+      if (first) goal = state.submitted;
+      if (!state.stuck.empty()) return state.failure;
+      if (state.done >= goal) return {};
+      changed_.wait_for(mutex_, std::chrono::nanoseconds(kWaitNs));
+    }
+    progress();
+  }
+}
+
+void Drain::retry(std::uint32_t slot) {
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = files_.find(slot);
+    if (found == files_.end() || found->second.stuck.empty()) return;
+    std::deque<Item>& stuck = found->second.stuck;
+    // Older than anything of this file in the queue.
+    queue_.insert(queue_.begin(), stuck.begin(), stuck.end());
+    stuck.clear();
+    parts_.node.file(slot).stuck_owners.fetch_sub(1, std::memory_order_relaxed);
+  }
+  work_.notify_one();
+}
+
+void Drain::discard(std::uint32_t slot, std::int64_t from) {
+  std::vector<journal::RecordId> dropped;
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = files_.find(slot);
+    if (found == files_.end()) return;
+    FileState& state = found->second;
+    const auto busy = [&] {
+      return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const Item& item) { return item.target->slot == slot; });
+    };
+    while (busy()) changed_.wait(mutex_);
+    const auto unwanted = [&](const Item& item) {
+      return !item.is_close() && item.target->slot == slot && parts_.journal.view(item.id).bounds().offset >= from;
+    };
+    const auto drop = [&](std::deque<Item>& items) {
+      for (auto it = items.begin(); it != items.end();) {
+        if (!unwanted(*it)) {
+          ++it;
+          continue;
+        }
+        dropped.push_back(it->id);
+        it = items.erase(it);
+        ++state.done;
+      }
+    };
+    const std::size_t sealed = queue_.size() - unsealed_;
+    const std::size_t before = dropped.size();
+    drop(queue_);
+    // How many of the dropped ones were sealed does not matter: sealing twice is harmless, so take the safe side.
+    unsealed_ = queue_.size() - std::min(queue_.size(), sealed > dropped.size() - before ? sealed - (dropped.size() - before) : 0);
+    const bool was_stuck = !state.stuck.empty();
+    drop(state.stuck);
+    const auto is_close = [](const Item& item) { return item.is_close(); };
+    if (was_stuck && std::all_of(state.stuck.begin(), state.stuck.end(), is_close)) {
+      queue_.insert(queue_.begin(), state.stuck.begin(), state.stuck.end());
+      state.stuck.clear();
+      parts_.node.file(slot).stuck_owners.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  for (const journal::RecordId& id : dropped) parts_.journal.abandon(id);
+  work_.notify_one();
+  changed_.notify_all();
+}
+
+bool Drain::all_stuck() const {
+  base::MutexLock lock(mutex_);
+  return queue_.empty() && in_flight_.empty() &&
+         std::any_of(files_.begin(), files_.end(), [](const auto& entry) { return !entry.second.stuck.empty(); });
+}
+
+void Drain::pause() {
+  base::MutexLock lock(mutex_);
+  paused_ = true;
+}
+
+void Drain::resume() {
+  {
+    base::MutexLock lock(mutex_);
+    paused_ = false;
+  }
+  work_.notify_all();
+}
+
+// --- the background thread ---
+
+void Drain::run() {
+  std::vector<Item> batch;
+  for (;;) {
+    seal_waiting();
+    if (!take_batch(batch)) {
+      base::MutexLock lock(mutex_);
+      if (stopping_ && queue_.empty()) return;
+      continue;
+    }
+    complete(batch, write_batch(batch));
+  }
+}
+
+// Checksums what waits, so that it can be checked if the process dies before it is written.
+void Drain::seal_waiting() {
+  for (;;) {
+    Item item;
+    {
+      base::MutexLock lock(mutex_);
+      if (unsealed_ == 0) return;
+      item = queue_[queue_.size() - unsealed_];
+      --unsealed_;
+      if (item.is_close()) continue;
+      in_flight_.push_back(item);  // so that discard() leaves it alone meanwhile
+    }
+    parts_.journal.seal(item.id);
+    {
+      base::MutexLock lock(mutex_);
+      in_flight_.clear();
+    }
+    changed_.notify_all();
+  }
+}
+
+bool Drain::take_batch(std::vector<Item>& batch) {
+  batch.clear();
+  {
+    base::MutexLock lock(mutex_);
+    std::int64_t bytes = 0;
+    while (!paused_ && !queue_.empty() && (batch.empty() || extends(batch, queue_.front(), bytes))) {
+      const Item& item = queue_.front();
+      FileState& state = files_[item.target->slot];
+      if (!state.stuck.empty()) {  // behind a failure of the same file
+        state.stuck.push_back(item);
+      } else {
+        if (!item.is_close()) bytes += static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);
+        batch.push_back(item);
+      }
+      queue_.pop_front();
+      unsealed_ = std::min(unsealed_, queue_.size());
+    }
+    in_flight_ = batch;
+    if (!batch.empty()) return true;
+  }
+  idle();
+  return false;
+}
+
+bool Drain::extends(const std::vector<Item>& batch, const Item& item, std::int64_t bytes) const {
+  const Item& last = batch.back();
+  if (last.is_close() || item.is_close() || item.target != last.target || batch.size() >= kBatchRecordsMax) return false;
+  const journal::RecordView record = parts_.journal.view(item.id);
+  const journal::RecordView before = parts_.journal.view(last.id);
+  return bytes + static_cast<std::int64_t>(record.header->payload_bytes) <= kBatchBytesMax && record.runs.size() == 1 &&
+         before.runs.size() == 1 && before.runs[0].end() == record.runs[0].offset;
+}
+
+void Drain::idle() {
+  if (parts_.journal.prefault()) return;
+  {
+    base::MutexLock lock(mutex_);
+    if ((queue_.empty() || paused_) && !stopping_) work_.wait_for(mutex_, std::chrono::nanoseconds(kHousekeepingNs));
+  }
+  if (parts_.trace != nullptr) parts_.trace->flush();
+}
+
+Status Drain::wait_for_older(const Item& item) {
+  const journal::RecordView record = parts_.journal.view(item.id);
+  const journal::FileSlot& slot = parts_.node.file(record.header->file);
+  for (int turn = 1;; ++turn) {
+    const std::uint32_t seen = parts_.node.retired_event();
+    if (!parts_.pending.older_elsewhere(record.header->file, record.header->sequence, record.bounds())) return {};
+    if (slot.stuck_owners.load(std::memory_order_relaxed) > 0) {
+      const journal::PackedError error = slot.error.load(std::memory_order_acquire);
+      return Status(static_cast<Code>(error.code), "an older write of another process to the same place failed");
+    }
+    if (turn % kTurnsBetweenLivenessChecks == 0) {
+      if (Status status = all_alive(); !status) return status;
+    }
+    parts_.node.wait_retired(seen, kWaitNs);
+  }
+}
+
+Status Drain::all_alive() const {
+  for (std::uint32_t i = 0; i < parts_.node.process_count(); ++i) {
+    // Recovery will write both in their order.
+    if (!parts_.node.alive(i)) return Status(Code::peer_lost, "another process died with an older write to the same place");
+  }
+  return {};
+}
+
+Status Drain::write_batch(const std::vector<Item>& batch) {
+  Target& target = *batch.front().target;
+  const base::Activity::Drain busy(parts_.activity);
+  const std::int64_t begin_ns = parts_.clock.now_ns();
+  if (batch.front().is_close()) {
+    // What could be written has been; the descriptor goes with or without the storage's blessing.
+    Status status = target.file->close();
+    if (!status) {
+      base::log_error(status.to_string());
+      parts_.activity.failed(status);
+    }
+    return {};
+  }
+  std::int64_t bytes = 0;
+  Status status;
+  for (const Item& item : batch) {
+    status = wait_for_older(item);
+    if (!status) return status;
+    bytes += static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);
+  }
+  if (batch.size() == 1) {
+    status = write_runs(parts_.journal.view(batch.front().id), *target.file);
+  } else {
+    std::vector<iovec> pieces;
+    for (const Item& item : batch) {
+      const journal::RecordView record = parts_.journal.view(item.id);
+      pieces.push_back({record.payload, record.header->payload_bytes});
+    }
+    status = target.file->write(parts_.journal.view(batch.front().id).runs[0].offset, pieces);
+  }
+  if (parts_.trace != nullptr) parts_.trace->add({begin_ns, parts_.clock.now_ns(), "drain", bytes, target.path});
+  return status;
+}
+
+Status Drain::write_runs(const journal::RecordView& record, storage::File& file) {
+  std::byte* bytes = record.payload;
+  for (const extent::Extent& run : record.runs) {
+    const iovec piece{bytes, static_cast<std::size_t>(run.length)};
+    if (Status status = file.write(run.offset, {&piece, 1}); !status) return status;
+    bytes += run.length;
+  }
+  return {};
+}
+
+void Drain::complete(const std::vector<Item>& batch, const Status& status) {
+  const std::uint32_t slot = batch.front().target->slot;
+  if (status.ok()) {
+    for (const Item& item : batch) {
+      if (!item.is_close()) parts_.journal.retire(item.id);
+    }
+  } else {
+    base::log_error(fmt::format("{}; the bytes stay in the journal", status.to_string()));
+    parts_.activity.failed(status);
+    latch(parts_.node.file(slot), status);
+  }
+  {
+    base::MutexLock lock(mutex_);
+    in_flight_.clear();
+    FileState& state = files_[slot];
+    if (status.ok()) {
+      state.done += batch.size();
+    } else {
+      set_aside(state, slot, batch, status);
+    }
+  }
+  changed_.notify_all();
+}
+
+void Drain::set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status) {
+  if (state.stuck.empty()) parts_.node.file(slot).stuck_owners.fetch_add(1, std::memory_order_relaxed);
+  state.stuck.insert(state.stuck.begin(), batch.begin(), batch.end());
+  state.failure = status;
+}
+
+}  // namespace spillway::drain
