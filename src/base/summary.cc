@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -28,19 +30,6 @@ constexpr NumberField kNumbers[] = {
     {"drain_ns", &RunSummary::drain_ns},           {"errors", &RunSummary::errors},
     {"pending_bytes", &RunSummary::pending_bytes},
 };
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text.substr(0, kTextMax)) {
-    if (c >= 0 && c < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
 
 // Reads the subset of JSON that summary_line writes: one flat object of texts and whole numbers.
 class LineReader {
@@ -149,10 +138,10 @@ std::string error_text(const RunSummary& total) {
 }  // namespace
 
 std::string summary_line(const RunSummary& summary) {
-  std::string line = fmt::format("{{\"node\":{}", quoted(summary.node));
+  std::string line = fmt::format("{{\"node\":{}", json_quoted(std::string_view(summary.node).substr(0, kTextMax)));
   for (const NumberField& number : kNumbers)
     line += fmt::format(",\"{}\":{}", number.key, summary.*number.field);
-  return line + fmt::format(",\"first_error\":{}}}", quoted(summary.first_error));
+  return line + fmt::format(",\"first_error\":{}}}", json_quoted(std::string_view(summary.first_error).substr(0, kTextMax)));
 }
 
 Result<RunSummary> parse_summary_line(std::string_view line) {

@@ -7,27 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+
 namespace spillway::base {
-namespace {
-
-// As JSON wants it; file names may hold anything.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Trace>> Trace::open(const std::string& dir, int rank) {
   const std::string path = fmt::format("{}/trace-{}-{}.jsonl", dir, rank, getpid());
   UniqueFd fd = above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
@@ -37,13 +19,13 @@ Result<std::unique_ptr<Trace>> Trace::open(const std::string& dir, int rank) {
   std::unique_ptr<Trace> trace(new Trace(std::move(fd)));
   MutexLock lock(trace->mutex_);
   trace->buffer_ = fmt::format("{{\"spillway_trace\":1,\"rank\":{},\"pid\":{},\"host\":{},\"clock\":\"monotonic_ns\"}}\n", rank,
-                               getpid(), quoted(host));
+                               getpid(), json_quoted(host));
   return trace;
 }
 
 void Trace::add(const Event& event) {
   const std::string line = fmt::format("{{\"t0\":{},\"t1\":{},\"what\":\"{}\",\"bytes\":{},\"file\":{}}}\n", event.begin_ns,
-                                       event.end_ns, event.what, event.bytes, quoted(event.file));
+                                       event.end_ns, event.what, event.bytes, json_quoted(event.file));
   MutexLock lock(mutex_);
   if (buffer_.size() + line.size() > kBufferBytesMax) {
     ++dropped_;
