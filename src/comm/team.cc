@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstring>
 #include <thread>
 
@@ -25,7 +26,9 @@ void pause_cpu() {
 }  // namespace
 
 struct Team::Block {
-  // Phases ended. Released by the last member to arrive, acquired by the others: what a member wrote to shared memory before it
+  // Commits through. Release by the last member to arrive; acquired by whoever looks at a record.
+  alignas(64) std::atomic<std::uint32_t> commits;
+  // Barriers ended. Released by the last member to arrive, acquired by the others: what a member wrote to shared memory before it
   // arrived is seen by all after the phase.
   alignas(64) std::atomic<std::uint32_t> phase;
   // Members that have arrived in the current phase; acq_rel, so that the last one has seen all others.
@@ -49,12 +52,13 @@ Team::Team(void* block, int member, int members, WaitHooks hooks)
     : block_(static_cast<Block*>(block)), member_(member), members_(members), hooks_(std::move(hooks)) {
   assert(member >= 0 && member < members);
   // A reused block goes on counting; no phase can end before every member has come.
+  static_assert(offsetof(Block, commits) == kCommitWordOffset);
   phase_ = block_->phase.load(std::memory_order_acquire);
+  commits_ = block_->commits.load(std::memory_order_acquire);
 }
 
-bool Team::phase_ended(const void* block, std::uint32_t phase) {
-  const std::uint32_t now = static_cast<const Block*>(block)->phase.load(std::memory_order_acquire);
-  return static_cast<std::int32_t>(now - phase) >= 0;  // the counter may wrap
+bool Team::ended(std::uint32_t phase) const {
+  return static_cast<std::int32_t>(block_->phase.load(std::memory_order_acquire) - phase) >= 0;  // the counter may wrap
 }
 
 Team::Mailbox& Team::mailbox(int member, std::uint32_t phase) const {
@@ -62,41 +66,42 @@ Team::Mailbox& Team::mailbox(int member, std::uint32_t phase) const {
   return boxes[2 * member + static_cast<int>(phase & 1)];
 }
 
-Status Team::barrier() {
+Status Team::arrive(bool commit) {
   const std::uint32_t ending = phase_ + 1;
   if (block_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(members_)) {
     block_->arrived.store(0, std::memory_order_relaxed);  // nobody looks at it before the phase below is released
+    if (commit) block_->commits.store(commits_ + 1, std::memory_order_release);
     block_->phase.store(ending, std::memory_order_release);
     if (members_ > 1) base::futex_wake_all(block_->phase);
   } else if (Status status = wait_for_phase(ending); !status) {
     return status;
   }
   phase_ = ending;
+  if (commit) ++commits_;
   return {};
 }
 
 Status Team::wait_for_phase(std::uint32_t phase) {
-  const auto ended = [&] { return phase_ended(block_, phase); };
   if (static_cast<unsigned>(members_) <= std::thread::hardware_concurrency()) {
     for (int i = 0; i < kSpins; ++i) {
-      if (ended()) return {};
+      if (ended(phase)) return {};
       pause_cpu();
     }
   }
   const base::Clock& clock = base::system_clock();
   std::int64_t wait_ns = kFirstWaitNs;
   std::int64_t next_liveness_ns = clock.now_ns() + kLivenessNs;
-  while (!ended()) {
+  while (!ended(phase)) {
     if (block_->broken.load(std::memory_order_acquire) != 0) {
       return Status(Code::peer_lost, "another process of this job on this node has died");
     }
     base::futex_wait(block_->phase, phase - 1, wait_ns);
-    if (ended()) break;
+    if (ended(phase)) break;
     hooks_.progress();
     wait_ns = std::min(wait_ns * 2, kLongestWaitNs);
     if (clock.now_ns() < next_liveness_ns) continue;
     next_liveness_ns = clock.now_ns() + kLivenessNs;
-    if (!hooks_.members_alive() && !ended()) {
+    if (!hooks_.members_alive() && !ended(phase)) {
       block_->broken.store(1, std::memory_order_release);
       base::futex_wake_all(block_->phase);
     }

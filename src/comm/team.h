@@ -45,9 +45,9 @@ struct WaitHooks {
 // The ranks of one node working on one file: a barrier and an all-gather in memory that they share, waiting in the kernel
 // (futex), not by spinning, so that ranks may outnumber cores.
 //
-// Every member makes the same calls in the same order; each call ends one *phase*. The phase counter lives in the shared block
-// and outlives its members: a journal record says "valid once phase N of this team has ended", which turns the barrier that
-// ends a collective write into the commit of all its records at once (docs/adr/0001).
+// Every member makes the same calls in the same order. commit() is a barrier that is counted in a word of the shared block, which
+// outlives the members: a journal record says "valid once commit N of this team is through", which turns the barrier that ends a
+// collective write into the commit of all its records at once (docs/adr/0001).
 //
 // Threads: one Team object per member, used by one thread at a time.
 // Blocks: until every member has arrived.  Fails: peer_lost, then for every member and every later call.
@@ -62,12 +62,14 @@ class Team {
   [[nodiscard]] int member() const { return member_; }
   [[nodiscard]] int members() const { return members_; }
 
-  // The number of the phase that the next call will end.
-  [[nodiscard]] std::uint32_t next_phase() const { return phase_ + 1; }
-  // Whether the phase has ended, asked of a block by anyone who maps it (recovery, when the members are gone).
-  static bool phase_ended(const void* block, std::uint32_t phase);
+  Status barrier() { return arrive(false); }
 
-  Status barrier();
+  // As barrier(), and all of what next_commit() numbered is valid in the instant in which the last member arrives.
+  Status commit() { return arrive(true); }
+  [[nodiscard]] std::uint32_t next_commit() const { return commits_ + 1; }
+  // Where in the block the commits are counted: 32 bits, which may wrap.
+  static constexpr std::size_t kCommitWordOffset = 0;
+
   // `out` receives everyone's bytes. One phase per kMailboxBytes of the longest contribution.
   Status allgatherv(std::span<const std::byte> mine, Gathered& out);
 
@@ -76,13 +78,16 @@ class Team {
  private:
   struct Block;
   struct Mailbox;
+  Status arrive(bool commit);
+  [[nodiscard]] bool ended(std::uint32_t phase) const;
   [[nodiscard]] Mailbox& mailbox(int member, std::uint32_t phase) const;
   Status wait_for_phase(std::uint32_t phase);
 
   Block* block_;
   int member_;
   int members_;
-  std::uint32_t phase_;  // phases that this member has completed
+  std::uint32_t phase_;    // barriers that this member has completed
+  std::uint32_t commits_;  // of them commits
   WaitHooks hooks_;
   std::vector<std::vector<std::byte>> partial_;  // longer contributions while they arrive
 };

@@ -67,7 +67,7 @@ class DrainTest : public testing::Test {
   }
   static void write(Process& process, const std::shared_ptr<Target>& target, const Extent& extent, char fill) {
     const ExtentList runs = ExtentList::from_unsorted({extent});
-    journal::RunCursor cursor{&runs, 0, 0};
+    extent::RunCursor cursor{&runs, 0, 0};
     while (!cursor.at_end()) {
       Result<journal::Journal::Appended> appended = process.journal->append(cursor, {target->slot, {}, INT64_MAX});
       ASSERT_TRUE(appended.ok()) << appended.status().to_string();

@@ -84,4 +84,24 @@ class ExtentList {
   std::vector<Extent> extents_;
 };
 
+// A position in an ExtentList of which the leading bytes have been dealt with.
+struct RunCursor {
+  const ExtentList* runs = nullptr;
+  std::size_t index = 0;
+  std::int64_t done = 0;  // bytes of runs[index]
+
+  [[nodiscard]] bool at_end() const { return index == runs->size(); }
+  [[nodiscard]] Extent current() const {
+    const Extent& run = (*runs)[index];
+    return {run.offset + done, run.length - done};
+  }
+  void advance(std::int64_t bytes) {  // bytes <= current().length
+    done += bytes;
+    if (done == (*runs)[index].length) {
+      ++index;
+      done = 0;
+    }
+  }
+};
+
 }  // namespace spillway::extent

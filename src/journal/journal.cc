@@ -151,7 +151,7 @@ std::uint64_t Journal::tail(std::uint32_t segment) const {
   return mapping_->segment(segment).tail.load(std::memory_order_relaxed);  // ours alone to change
 }
 
-Journal::Layout Journal::fit(const RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const {
+Journal::Layout Journal::fit(const extent::RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const {
   const std::uint64_t begin = tail(segment);
   std::uint64_t usable = mapping_->header().segment_bytes;
   const bool small_limit = !segments_[segment].scratch && limit_ < options_.segment_payload_bytes;
@@ -161,7 +161,7 @@ Journal::Layout Journal::fit(const RunCursor& cursor, std::int64_t bytes_max, st
 
   // Alignment may cost up to a page; count it in from the start.
   Layout layout;
-  RunCursor at = cursor;
+  extent::RunCursor at = cursor;
   const std::uint64_t payload_max = std::min({static_cast<std::uint64_t>(bytes_max),
                                               static_cast<std::uint64_t>(options_.segment_payload_bytes),
                                               small_limit ? static_cast<std::uint64_t>(limit_) : room});
@@ -172,9 +172,8 @@ Journal::Layout Journal::fit(const RunCursor& cursor, std::int64_t bytes_max, st
                                          room - table - layout.payload_bytes});
     layout.payload_bytes += take;
     ++layout.run_count;
-    if (take < static_cast<std::uint64_t>(at.current().length)) break;
-    ++at.index;
-    at.done = 0;
+    at.advance(static_cast<std::int64_t>(take));
+    if (at.done != 0) break;
   }
   if (layout.run_count == 0) return {};
 
@@ -190,7 +189,7 @@ Journal::Layout Journal::fit(const RunCursor& cursor, std::int64_t bytes_max, st
   return layout;
 }
 
-Journal::Appended Journal::place(RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) {
+Journal::Appended Journal::place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) {
   const std::uint64_t begin = tail(segment);
   std::byte* at = mapping_->segment_data(segment) + begin;
   auto* header = reinterpret_cast<RecordHeader*>(at);
@@ -203,11 +202,7 @@ Journal::Appended Journal::place(RunCursor& cursor, const Append& what, std::uin
     const std::int64_t take = std::min(run.length, static_cast<std::int64_t>(left));
     runs[i] = {run.offset, take};
     left -= static_cast<std::uint64_t>(take);
-    cursor.done += take;
-    if (take == run.length) {
-      ++cursor.index;
-      cursor.done = 0;
-    }
+    cursor.advance(take);
   }
   header->magic = kRecordMagic;
   header->run_count = layout.run_count;
@@ -217,7 +212,7 @@ Journal::Appended Journal::place(RunCursor& cursor, const Append& what, std::uin
   header->file = what.file;
   header->commit_kind = what.commit.kind;
   header->team_offset = what.commit.team_offset;
-  header->commit_phase = what.commit.phase;
+  header->commit_number = what.commit.number;
   const bool scratch = what.file == kNone;
   if (!scratch) header->sequence = node_.file(what.file).next_sequence.fetch_add(1, std::memory_order_relaxed);
   header->header_hash = record_header_hash(*header);
@@ -235,11 +230,11 @@ Journal::Appended Journal::place(RunCursor& cursor, const Append& what, std::uin
   return {id, record};
 }
 
-std::optional<Journal::Appended> Journal::try_append(RunCursor& cursor, const Append& what) {
+std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, const Append& what) {
   const bool scratch = what.file == kNone;
   std::uint32_t& current = scratch ? current_scratch_ : current_;
   std::int64_t wanted = 0;
-  for (RunCursor at = cursor; !at.at_end() && wanted < what.bytes_max; ++at.index, at.done = 0) wanted += at.current().length;
+  for (extent::RunCursor at = cursor; !at.at_end() && wanted < what.bytes_max; ++at.index, at.done = 0) wanted += at.current().length;
   wanted = std::min(wanted, what.bytes_max);
   assert(wanted > 0);
 
@@ -257,7 +252,7 @@ std::optional<Journal::Appended> Journal::try_append(RunCursor& cursor, const Ap
   return place(cursor, what, current, layout);
 }
 
-Result<Journal::Appended> Journal::append(RunCursor& cursor, const Append& what) {
+Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Append& what) {
   const bool scratch = what.file == kNone;
   for (;;) {
     std::uint32_t fresh = kNone;
@@ -340,7 +335,7 @@ bool Journal::valid(const Node& node, const RecordHeader& header) {
   switch (header.state.load(std::memory_order_acquire)) {
     case RecordState::committed: return true;
     case RecordState::filling:
-      return header.commit_kind == CommitKind::by_team && phase_has_ended(node.block(header.team_offset), header.commit_phase);
+      return header.commit_kind == CommitKind::by_team && team_has_committed(node.block(header.team_offset), header.commit_number);
     case RecordState::retired:
     case RecordState::abandoned: return false;
   }

@@ -32,24 +32,11 @@ struct RecordId {
   friend bool operator==(const RecordId&, const RecordId&) = default;
 };
 
-// A position in an ExtentList of which the leading bytes have been dealt with.
-struct RunCursor {
-  const extent::ExtentList* runs = nullptr;
-  std::size_t index = 0;
-  std::int64_t done = 0;  // bytes of runs[index]
-
-  [[nodiscard]] bool at_end() const { return index == runs->size(); }
-  [[nodiscard]] extent::Extent current() const {
-    const extent::Extent& run = (*runs)[index];
-    return {run.offset + done, run.length - done};
-  }
-};
-
-// What makes a record valid: its owner says so, or a phase of a team ends (docs/adr/0001).
+// What makes a record valid: its owner says so, or a commit of a team is through (docs/adr/0001).
 struct CommitRule {
   CommitKind kind = CommitKind::by_owner;
   std::uint64_t team_offset = 0;
-  std::uint32_t phase = 0;
+  std::uint32_t number = 0;
 };
 
 // A record as its bytes lie in memory.
@@ -104,9 +91,9 @@ class Journal {
   // Takes a leading part of what `cursor` has left into a new record and moves the cursor past it.
   // The record counts as pending from now on, so that no reader can miss it once it is valid.
   // Fails: would_block when full; no_space when shared memory itself is exhausted and no segment of ours will come back.
-  Result<Appended> append(RunCursor& cursor, const Append& what);
+  Result<Appended> append(extent::RunCursor& cursor, const Append& what);
 
-  // The bytes are in place. For by_team records: call it after the phase; the record became valid with the phase.
+  // The bytes are in place. For by_team records: call it after the commit; the record became valid with it.
   void commit(const RecordId& id);
   // The bytes are not coming, or are not wanted any more.
   void abandon(const RecordId& id);
@@ -130,10 +117,10 @@ class Journal {
     RecordId id;
   };
   std::vector<Piece> find(std::uint32_t file, const extent::Extent& range);
-  // Records that are filling under a team's phase and may be valid already; the index does not know them yet.
+  // Records that are filling under a team's commit and may be valid already; the index does not know them yet.
   std::vector<RecordId> filling(std::uint32_t file);
 
-  // The phase has ended, or the owner has committed: the record's bytes count.
+  // The team's commit is through, or the owner has committed: the record's bytes count.
   [[nodiscard]] static bool valid(const Node& node, const RecordHeader& header);
 
  private:
@@ -168,9 +155,9 @@ class Journal {
   Journal(Node& node, const JournalOptions& options) : node_(node), options_(options) {}
   [[nodiscard]] std::uint64_t tail(std::uint32_t segment) const;
   // What of the cursor's runs fits behind `tail`; payload_bytes 0 when it is not worth it.
-  [[nodiscard]] Layout fit(const RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const SPILLWAY_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<Appended> try_append(RunCursor& cursor, const Append& what) SPILLWAY_REQUIRES(mutex_);
-  Appended place(RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] Layout fit(const extent::RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Appended> try_append(extent::RunCursor& cursor, const Append& what) SPILLWAY_REQUIRES(mutex_);
+  Appended place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] bool take_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);
   // A segment whose pages are to be taken next, when the limits allow one more; kNone otherwise.
   [[nodiscard]] std::uint32_t fresh_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);

@@ -21,6 +21,7 @@ namespace {
 
 using extent::Extent;
 using extent::ExtentList;
+using extent::RunCursor;
 
 constexpr std::int64_t kSegment = 256 * 1024;
 
@@ -124,19 +125,19 @@ TEST_F(JournalTest, FillingAndAbandonedRecordsAreNotSeen) {
   EXPECT_EQ(node_->file(file).pending_records.load(), 1U);
 }
 
-TEST_F(JournalTest, ATeamsPhaseCommitsItsRecordsForAllAtOnce) {
+TEST_F(JournalTest, ATeamCommitsItsRecordsForAllAtOnce) {
   Journal& a = add_journal(4 * kSegment);
   Journal& b = add_journal(4 * kSegment);
   const std::uint32_t file = add_file(7);
   Result<std::uint64_t> team = node_->allocate_block(4096);
   ASSERT_TRUE(team.ok());
-  auto& phase = *static_cast<std::atomic<std::uint32_t>*>(node_->block(*team));
-  phase = 0xffffffff;  // about to wrap
+  auto& commits = *static_cast<std::atomic<std::uint32_t>*>(node_->block(*team));
+  commits = 0xffffffff;  // about to wrap
   const CommitRule rule{CommitKind::by_team, *team, 0};
   const auto in_a = append(a, file, list({{0, 3}}), std::byte{'a'}, rule);
   const auto in_b = append(b, file, list({{3, 3}}), std::byte{'b'}, rule);
   EXPECT_EQ(seen(a, file, {0, 6}), "......");
-  phase = 0;
+  commits = 0;
   // Valid from here on, although no owner has said so yet: a rank may have returned from the call and read.
   EXPECT_EQ(seen(a, file, {0, 6}), "aaabbb");
   EXPECT_EQ(seen(b, file, {0, 6}), "aaabbb");

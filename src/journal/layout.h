@@ -109,7 +109,7 @@ struct JournalHeader {
 enum class CommitKind : std::uint32_t { by_owner = 0, by_team = 1 };
 
 enum class RecordState : std::uint32_t {
-  filling = 1,    // bytes are being placed; valid already if by_team and the phase has ended
+  filling = 1,    // bytes are being placed; valid already if by_team and that commit is through
   committed = 2,  // complete: recovery writes it
   retired = 3,    // in the file
   abandoned = 4,  // the operation failed, or the bytes were discarded
@@ -126,8 +126,8 @@ struct RecordHeader {
   std::uint64_t sequence;
   std::uint32_t file;  // slot in the node file; kNone: scratch, never recovered
   CommitKind commit_kind;
-  std::uint64_t team_offset;  // by_team: the word in the node file that counts phases
-  std::uint32_t commit_phase;
+  std::uint64_t team_offset;  // by_team: the word in the node file that counts the team's commits
+  std::uint32_t commit_number;
   std::uint32_t reserved;
   std::uint64_t header_hash;  // XXH3 of everything above and of the runs
   // What changes later. state: release by whoever changes it, acquire by readers of the payload.

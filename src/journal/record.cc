@@ -16,9 +16,9 @@ std::uint64_t record_header_hash(const RecordHeader& header) {
   return XXH3_64bits_digest(&state);
 }
 
-bool phase_has_ended(const void* team_block, std::uint32_t phase) {
-  const auto& word = *static_cast<const std::atomic<std::uint32_t>*>(team_block);
-  return static_cast<std::int32_t>(word.load(std::memory_order_acquire) - phase) >= 0;
+bool team_has_committed(const void* word, std::uint32_t number) {
+  const auto& count = *static_cast<const std::atomic<std::uint32_t>*>(word);
+  return static_cast<std::int32_t>(count.load(std::memory_order_acquire) - number) >= 0;
 }
 
 RecordView record_view(std::byte* at) {

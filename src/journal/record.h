@@ -12,8 +12,8 @@ namespace spillway::journal {
 
 [[nodiscard]] std::uint64_t record_header_hash(const RecordHeader& header);
 
-// The word at the begin of a team's block counts ended phases and may wrap (comm/team.h).
-[[nodiscard]] bool phase_has_ended(const void* team_block, std::uint32_t phase);
+// The word counts a team's commits and may wrap (comm/team.h).
+[[nodiscard]] bool team_has_committed(const void* word, std::uint32_t number);
 
 // Of a record that is known to be sound.
 [[nodiscard]] RecordView record_view(std::byte* at);
