@@ -452,7 +452,6 @@ void Journal::wait_for_space(std::int64_t timeout_ns) {
 
 void Journal::publish(std::uint32_t file, const extent::Extent& bounds) {
   FilePending& pending = mapping_->pending(file);
-  FileSlot& slot = node_.file(file);
   const std::uint32_t count = pending.count.load(std::memory_order_relaxed);
   if (count == 0) {
     node_.add_file_user(file);
@@ -462,9 +461,7 @@ void Journal::publish(std::uint32_t file, const extent::Extent& bounds) {
     pending.begin.store(std::min(bounds.offset, pending.begin.load(std::memory_order_relaxed)), std::memory_order_relaxed);
     pending.end.store(std::max(bounds.end(), pending.end.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   }
-  std::int64_t end = slot.pending_end.load(std::memory_order_relaxed);
-  while (end < bounds.end() && !slot.pending_end.compare_exchange_weak(end, bounds.end(), std::memory_order_relaxed)) {}
-  slot.pending_records.fetch_add(1, std::memory_order_release);
+  node_.file(file).pending_records.fetch_add(1, std::memory_order_release);
   pending.count.store(count + 1, std::memory_order_release);
 }
 

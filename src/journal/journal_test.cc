@@ -104,7 +104,8 @@ TEST_F(JournalTest, NewestCommittedBytesAreSeenByEveryProcess) {
   EXPECT_EQ(seen(a, file, {8, 10}), "..aabcabbb");
   EXPECT_EQ(seen(b, file, {8, 10}), "..aabcabbb");
   EXPECT_EQ(node_->file(file).pending_records.load(), 3U);
-  EXPECT_EQ(node_->file(file).pending_end.load(), 18);
+  EXPECT_EQ(Pending(*node_, a).end(file), 18);
+  EXPECT_EQ(Pending(*node_, b).hull(file), (Extent{12, 6}));
   a.retire(first[0]);
   EXPECT_EQ(seen(b, file, {8, 10}), "....bc.bbb");
   b.retire(second[0]);

@@ -28,6 +28,7 @@ struct ProcessEntry {
   std::atomic<std::uint32_t> live;  // set once the journal can be mapped; cleared when the process left in order
   std::uint32_t pid;
   std::int32_t rank;
+  std::uint32_t counted;  // its part of the summary is in NodeHeader::totals; guarded by mutex
   // Even: not reading journals. Odd: inside a ReadSection, so that what it may look at is not recycled. One for the
   // application's threads (one section at a time), one for the background thread. Sequentially consistent, against Journal's move
   // of a segment to limbo.
@@ -53,9 +54,21 @@ struct FileSlot {
   std::atomic<std::uint64_t> next_sequence;   // taken by every record: order of completion
   std::atomic<std::uint32_t> pending_records;  // on this node, not yet in the file; relaxed count, see FilePending for order
   std::atomic<std::uint32_t> spans_nodes;      // opened by ranks of several nodes: others may hold bytes that nobody here sees
-  // One past the last byte of what was staged; means something only while pending_records > 0.
-  std::atomic<std::int64_t> pending_end;
   std::atomic<PackedError> error;
+};
+
+// What the processes that have left did, added up; guarded by NodeHeader::mutex. Fields as in base::RunSummary.
+struct NodeTotals {
+  std::int64_t processes;
+  std::int64_t bytes_written;
+  std::int64_t bytes_read;
+  std::int64_t bytes_staged;
+  std::int64_t waited_ns;
+  std::int64_t hidden_ns;
+  std::int64_t drain_ns;
+  std::int64_t errors;
+  std::int64_t pending_bytes;
+  char first_error[512];
 };
 
 struct NodeHeader {
@@ -68,6 +81,7 @@ struct NodeHeader {
   std::uint64_t arena_next;      // guarded by mutex
   std::uint64_t arena_free[40];  // lists by size, powers of two; guarded by mutex
   base::ProcessMutex mutex;
+  NodeTotals totals;
   // Moves on whenever records were retired somewhere on the node; futex for those who wait for that.
   alignas(64) std::atomic<std::uint32_t> retired_event;
   std::atomic<std::uint32_t> retired_waiters;

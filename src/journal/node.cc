@@ -133,14 +133,17 @@ Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std
 }
 
 Node::~Node() {
-  if (!mapping_.valid()) return;
+  if (mapping_.valid()) remove_if_unused();
+}
+
+void Node::remove_if_unused() {
   // Whoever attaches from now on waits for the lock, finds the name gone and starts anew.
   while (flock(lock_fd_.get(), LOCK_EX) != 0 && errno == EINTR) {}
-  bool someone_stays = false;
+  bool unused = true;
   for (std::uint32_t i = 0; i < process_count(); ++i) {
-    someone_stays = someone_stays || process(i).live.load(std::memory_order_acquire) != kNotLive;
+    unused = unused && process(i).live.load(std::memory_order_acquire) == kNotLive;
   }
-  if (!someone_stays) {
+  if (unused) {
     unlink((directory_ + "/node").c_str());
     unlink((directory_ + "/lock").c_str());
     rmdir(directory_.c_str());
@@ -176,6 +179,39 @@ void Node::publish_journal(std::uint32_t process_index, std::shared_ptr<JournalM
 void Node::remove_process(std::uint32_t process_index, bool keep_journal) {
   if (!keep_journal) unlink(journal_path(process_index).c_str());
   process(process_index).live.store(keep_journal ? kLeftJournal : kNotLive, std::memory_order_release);
+}
+
+std::optional<base::RunSummary> Node::add_to_totals(std::uint32_t process_index, const base::RunSummary& part) {
+  Locked lock(header());
+  NodeTotals& totals = header().totals;
+  totals.processes += part.processes;
+  totals.bytes_written += part.bytes_written;
+  totals.bytes_read += part.bytes_read;
+  totals.bytes_staged += part.bytes_staged;
+  totals.waited_ns += part.waited_ns;
+  totals.hidden_ns += part.hidden_ns;
+  totals.drain_ns += part.drain_ns;
+  totals.errors += part.errors;
+  totals.pending_bytes += part.pending_bytes;
+  if (totals.first_error[0] == '\0') part.first_error.copy(totals.first_error, sizeof totals.first_error - 1);
+  process(process_index).counted = 1;
+
+  for (std::uint32_t i = 0; i < process_count(); ++i) {
+    if (process(i).counted == 0) return std::nullopt;
+  }
+  base::RunSummary sum;
+  sum.processes = totals.processes;
+  sum.bytes_written = totals.bytes_written;
+  sum.bytes_read = totals.bytes_read;
+  sum.bytes_staged = totals.bytes_staged;
+  sum.waited_ns = totals.waited_ns;
+  sum.hidden_ns = totals.hidden_ns;
+  sum.drain_ns = totals.drain_ns;
+  sum.errors = totals.errors;
+  sum.pending_bytes = totals.pending_bytes;
+  sum.first_error = totals.first_error;
+  totals = {};  // a process that comes later begins a new count
+  return sum;
 }
 
 std::string Node::journal_path(std::uint32_t process_index) const { return fmt::format("{}/journal.{}", directory_, process_index); }
@@ -261,7 +297,6 @@ Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& 
     fresh.next_sequence.store(1, std::memory_order_relaxed);
     fresh.pending_records.store(0, std::memory_order_relaxed);
     fresh.spans_nodes.store(0, std::memory_order_relaxed);
-    fresh.pending_end.store(0, std::memory_order_relaxed);
     fresh.stuck_owners.store(0, std::memory_order_relaxed);
     fresh.error.store({}, std::memory_order_relaxed);
     fresh.used = 1;

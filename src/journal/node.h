@@ -11,6 +11,7 @@
 #include "base/mapping.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/summary.h"
 #include "journal/layout.h"
 
 namespace spillway::journal {
@@ -72,6 +73,8 @@ class Node {
   Result<std::uint32_t> add_process(int rank);
   // Makes the journal known; from now on others may look into it.
   void publish_journal(std::uint32_t process, std::shared_ptr<JournalMapping> journal);
+  // Adds what a process did; the last one gets the sum for the node. Once for each process.
+  std::optional<base::RunSummary> add_to_totals(std::uint32_t process, const base::RunSummary& part);
   // The process leaves; its journal file is removed unless it still holds something.
   void remove_process(std::uint32_t process, bool keep_journal);
   [[nodiscard]] std::string journal_path(std::uint32_t process) const;
@@ -107,6 +110,7 @@ class Node {
  private:
   Node() = default;
   class Locked;
+  void remove_if_unused();
   [[nodiscard]] std::uint32_t bucket_of(const FileKey& key) const;
   [[nodiscard]] std::uint32_t find_locked(const FileKey& key) const;
 

@@ -118,6 +118,26 @@ bool Pending::overlaps(std::uint32_t file, const extent::Extent& range) {
   return found;
 }
 
+std::int64_t Pending::end(std::uint32_t file) {
+  std::int64_t end = 0;
+  if (node_.file(file).pending_records.load(std::memory_order_acquire) == 0) return end;
+  for (std::uint32_t process = 0; process < node_.process_count(); ++process) {
+    const std::shared_ptr<JournalMapping> journal = node_.journal(process);
+    if (journal == nullptr) continue;
+    const FilePending& summary = journal->pending(file);
+    if (summary.count.load(std::memory_order_acquire) > 0) end = std::max(end, summary.end.load(std::memory_order_relaxed));
+  }
+  return end;
+}
+
+extent::Extent Pending::hull(std::uint32_t file) {
+  const std::shared_ptr<JournalMapping> journal = node_.journal(own_.process());
+  const FilePending& summary = journal->pending(file);
+  if (summary.count.load(std::memory_order_acquire) == 0) return {};
+  const std::int64_t begin = summary.begin.load(std::memory_order_relaxed);
+  return {begin, summary.end.load(std::memory_order_relaxed) - begin};
+}
+
 bool Pending::older_elsewhere(std::uint32_t file, std::uint64_t sequence, const extent::Extent& bounds) {
   const ReadSection section(node_, own_.process(), ReaderRole::background);
   bool found = false;

@@ -28,6 +28,11 @@ class Pending {
   // Whether any valid record, of any process, has bytes inside `range`.
   [[nodiscard]] bool overlaps(std::uint32_t file, const extent::Extent& range);
 
+  // One past the last byte that is pending on the node, 0 when nothing is: no more than the file's size once all is drained.
+  [[nodiscard]] std::int64_t end(std::uint32_t file);
+  // What this process itself has pending, at most; empty when nothing is.
+  [[nodiscard]] extent::Extent hull(std::uint32_t file);
+
   // Whether a valid record of another process, older than `sequence`, has bytes inside `bounds`: it must reach the file first.
   // For the background thread.
   [[nodiscard]] bool older_elsewhere(std::uint32_t file, std::uint64_t sequence, const extent::Extent& bounds);
