@@ -262,7 +262,7 @@ std::int64_t Pattern::bytes_below(std::int64_t offset) const {
     rest -= node->child_offset(i);
     below += node->child_start(i);
     if (node->kind == Kind::blocks)
-      return below + std::min(rest, node->child_start(i + 1) - node->child_start(i));
+      return below + std::min(rest, node->child_bytes(i));
     node = node->child_node(i);
   }
 }
@@ -312,7 +312,7 @@ void add_text(const Node& node, std::int64_t offset, std::string& text) {
     if (i > 0) text += ", ";
     const std::int64_t begin = offset + node.child_offset(i);
     if (node.kind == Kind::blocks) {
-      fmt::format_to(out, "[{}, {})", begin, begin + (node.child_start(i + 1) - node.child_start(i)));
+      fmt::format_to(out, "[{}, {})", begin, begin + node.child_bytes(i));
     } else {
       add_text(*node.child_node(i), begin, text);
     }

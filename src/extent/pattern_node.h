@@ -76,6 +76,9 @@ struct Pattern::Node : Shape {
   [[nodiscard]] std::int64_t child_start(std::int64_t i) const {
     return child != nullptr ? i * child->bytes : starts[static_cast<std::size_t>(i)];
   }
+  [[nodiscard]] std::int64_t child_bytes(std::int64_t i) const {
+    return child != nullptr ? child->bytes : child_start(i + 1) - child_start(i);
+  }
   // Null for a plain block of `blocks`.
   [[nodiscard]] const Node* child_node(std::int64_t i) const {
     return kind == Kind::list ? children[static_cast<std::size_t>(i)].get() : child.get();

@@ -258,6 +258,34 @@ TEST(PatternWire, BringsEveryPatternBack) {
   });
 }
 
+TEST(PatternWire, RefusesWhatIsNotATree) {
+  const std::vector<std::vector<int>> inputs = {
+      {},                               // nothing
+      {2, 0},                           // another version
+      {1, 0, 0},                        // more than the empty pattern
+      {1, 1, 0, 0, 0},                  // a block of no bytes
+      {1, 1, 5, 8, 0},                  // no such kind
+      {1, 2, 0, 8, 0, 4, 0},            // two trees
+      {1, 1, 1, 1, 2, 16, 0},           // a child that does not exist
+      {1, 2, 0, 8, 1, 0, 2, 16, 0},     // a node inside itself
+      {1, 2, 0, 8, 1, 1, 1, 16, 0},     // repeated once
+      {1, 1, 3, 100, 8, 0},             // more blocks than there are bytes
+      {1, 1, 3, 2, 8, 2, 0, 0},         // an empty block among others
+      {1, 2, 0, 8, 4, 2, 1, 16, 2, 0},  // a list whose second child does not exist
+      {1, 200, 0, 8, 0},                // more nodes than there are bytes
+      {1, 2, 0, 8, 1, 1, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2,
+       0},                                                                       // a stride of 65 bits
+      {1, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0},     // 2^63 bytes
+      {1, 1, 0, 8, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},     // at 2^63 - 1
+      {1, 1, 0, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},  // a number without end
+  };
+  for (const std::vector<int>& input : inputs) {
+    std::vector<std::byte> bytes;
+    for (const int byte : input) bytes.push_back(static_cast<std::byte>(byte));
+    EXPECT_EQ(Pattern::parse(bytes).status().code(), Code::corrupt) << ::testing::PrintToString(input);
+  }
+}
+
 // Whatever parse() accepts must be safe to use.
 void use(const Pattern& pattern) {
   EXPECT_LE(pattern.piece_count(), pattern.bytes());
