@@ -43,12 +43,12 @@ constexpr OptionSpec kTable[] = {
     {"files", OptionType::patterns, "", 0, 0, "", kProcess,
      "Which files Spillway manages, by patterns; every other file is left to the MPI's own MPI-IO. "
      "Empty: all. On the command line the option may be repeated."},
-    {"direct", OptionType::choice, "auto", 0, 0, "auto|on|off", kEverywhere,
+    {"direct", OptionType::choice, "auto", 0, 0, "auto|on|off", kProcess,
      "Whether draining goes around the page cache (O_DIRECT). `auto`: where the file system offers it "
      "and the piece is aligned."},
-    {"drain_bytes", OptionType::bytes, "4MiB", 64 * kKiB, 64 * kMiB, "", kEverywhere,
+    {"drain_bytes", OptionType::bytes, "4MiB", 64 * kKiB, 64 * kMiB, "", kProcess,
      "Largest piece that is staged and drained as one."},
-    {"cycle_bytes", OptionType::bytes, "16MiB", 64 * kKiB, kGiB, "", kEverywhere,
+    {"cycle_bytes", OptionType::bytes, "16MiB", 64 * kKiB, kGiB, "", kProcess,
      "Buffer of one aggregator for one round of a collective call when nothing is staged."},
     {"shm_dir", OptionType::directory, "/dev/shm", 0, 0, "", kProcess,
      "Directory of the memory journal, on a file system in memory. It must exist on every node."},

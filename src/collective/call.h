@@ -19,12 +19,12 @@ struct Call {
 
 enum class Algorithm { two_phase, individual };
 
-// The same on every rank.
+// How the user wants it. Rank 0's counts: hints that differ between ranks must not make their ranks run different protocols.
 struct Policy {
   bool choose = true;  // else `algorithm` as given
   Algorithm algorithm = Algorithm::two_phase;
-  int aggregators_max = 0;           // 0: every rank
-  int aggregators_per_node_max = 0;  // 0: no limit
+  std::int32_t aggregators_max = 0;           // 0: every rank
+  std::int32_t aggregators_per_node_max = 0;  // 0: no limit
   std::int64_t alignment = 0;        // of file domains; 0: chosen
 };
 

@@ -10,7 +10,7 @@ CollectiveIo::CollectiveIo(const Parts& parts) : parts_(parts) {
   for (int rank = 0; rank < parts.comm.size(); ++rank) node_of_.push_back(parts.comm.node_of(rank));
 }
 
-Status CollectiveIo::gather(const Call& call, std::vector<Header>& headers) {
+Status CollectiveIo::gather(const Call& call, const Policy& policy, std::vector<Header>& headers) {
   Header mine;
   Status precondition = call.precondition;
   mine.finish_may_fail = parts_.write_landing.finish_may_fail();
@@ -29,6 +29,7 @@ Status CollectiveIo::gather(const Call& call, std::vector<Header>& headers) {
   mine.code = precondition.code();
   mine.errno_value = precondition.errno_value();
   mine.error_offset = precondition.offset();
+  mine.policy = policy;
 
   comm::Gathered all;
   if (Status status = parts_.comm.allgatherv(comm::bytes_of(mine), all); !status) return status;
@@ -52,9 +53,10 @@ Status CollectiveIo::exchange_views(const Call& call) {
 
 Status CollectiveIo::write(const Call& call, const Policy& policy) {
   std::vector<Header> headers;
-  if (Status status = gather(call, headers); !status) return status;
-  const Plan plan = make_plan(headers, node_of_, policy);
+  if (Status status = gather(call, policy, headers); !status) return status;
+  const Plan plan = make_plan(headers, node_of_);
   if (plan.range.empty()) return {};
+  last_end_ = plan.range.end();
   if (Status status = settle_between_nodes(headers, plan); !status) return status;
   if (plan.algorithm == Algorithm::individual) {
     return comm::agree(parts_.comm, call.range.length == 0 ? Status() : parts_.local.write(call));  // by all ranks
@@ -65,11 +67,11 @@ Status CollectiveIo::write(const Call& call, const Policy& policy) {
 
 Result<std::int64_t> CollectiveIo::read(const Call& call, const Policy& policy) {
   std::vector<Header> headers;
-  if (Status status = gather(call, headers); !status) return status;
+  if (Status status = gather(call, policy, headers); !status) return status;
   std::int64_t end = 0;
   for (const Header& header : headers) end = std::max(end, header.file_end);
   for (Header& header : headers) header.hull = extent::intersection(header.hull, {0, end});
-  const Plan plan = make_plan(headers, node_of_, policy);
+  const Plan plan = make_plan(headers, node_of_);
   if (plan.range.empty()) return std::int64_t{0};
   if (Status status = settle_between_nodes(headers, plan); !status) return status;
   if (plan.algorithm == Algorithm::individual) {

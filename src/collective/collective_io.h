@@ -32,7 +32,7 @@ class LocalIo {
 // Collective reads and writes over a Communicator. Agreement rule: no rank leaves a call alone, and all return the same code;
 // a failure travels as data to the next exchange.
 //
-// Every method is collective: called by all ranks, with the same Policy.  Threads: the rank's own.
+// Every method is collective: called by all ranks.  Threads: the rank's own.
 class CollectiveIo {
  public:
   struct Parts {
@@ -46,11 +46,13 @@ class CollectiveIo {
   Status write(const Call& call, const Policy& policy);
   // View bytes read by this rank.
   Result<std::int64_t> read(const Call& call, const Policy& policy);
+  // Where the bytes of the last write ended in the file.
+  [[nodiscard]] std::int64_t last_end() const { return last_end_; }
   // The view of some rank has changed.
   void view_changed() { views_.invalidate(); }
 
  private:
-  Status gather(const Call& call, std::vector<Header>& headers);
+  Status gather(const Call& call, const Policy& policy, std::vector<Header>& headers);
   // What other nodes hold pending where this call's bytes will be handled reaches the file first.
   Status settle_between_nodes(const std::vector<Header>& headers, const Plan& plan);
   Status exchange_views(const Call& call);
@@ -58,6 +60,7 @@ class CollectiveIo {
   Parts parts_;
   std::vector<int> node_of_;
   ViewTable views_;
+  std::int64_t last_end_ = 0;
 };
 
 }  // namespace spillway::collective

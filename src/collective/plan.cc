@@ -33,7 +33,8 @@ bool interleaved(std::span<const Header> headers) {
   return false;
 }
 
-Plan make_plan(std::span<const Header> headers, std::span<const int> node_of, const Policy& policy) {
+Plan make_plan(std::span<const Header> headers, std::span<const int> node_of) {
+  const Policy& policy = headers[0].policy;
   Plan plan;
   std::int64_t begin = INT64_MAX;
   std::int64_t end = 0;

@@ -23,9 +23,10 @@ struct Header {
   bool finish_may_fail = false;  // of its landing
   std::int32_t errno_value = 0;
   std::int64_t error_offset = -1;
+  Policy policy;
 };
 
-// How a call will be carried out: a pure function of the headers and the policy, so that every rank has the same.
+// How a call will be carried out: a pure function of the headers, so that every rank has the same.
 struct Plan {
   Algorithm algorithm = Algorithm::individual;
   extent::Extent range;  // hull of all accesses
@@ -41,7 +42,7 @@ struct Plan {
 // The failure that all ranks return, if any had a precondition that failed: the gravest code, of the lowest rank.
 [[nodiscard]] Status common_failure(std::span<const Header> headers, const Status& mine);
 
-[[nodiscard]] Plan make_plan(std::span<const Header> headers, std::span<const int> node_of, const Policy& policy);
+[[nodiscard]] Plan make_plan(std::span<const Header> headers, std::span<const int> node_of);
 
 // Some rank's hull overlaps another's: the pattern that exchanging pieces between ranks is for.
 [[nodiscard]] bool interleaved(std::span<const Header> headers);
