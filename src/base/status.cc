@@ -16,6 +16,7 @@ constexpr CodeName kCodeNames[] = {
     {Code::ok, "ok"},
     {Code::would_block, "would_block"},
     {Code::bad_argument, "bad_argument"},
+    {Code::bad_count, "bad_count"},
     {Code::unsupported, "unsupported"},
     {Code::not_same, "not_same"},
     {Code::bad_file_name, "bad_file_name"},

@@ -15,6 +15,7 @@ enum class Code : std::uint8_t {
   ok = 0,
   would_block,    // flow control, never a failure: try again after progress
   bad_argument,   // the caller's argument is outside what the interface accepts
+  bad_count,      // the same of a number of elements
   unsupported,    // legal, but neither this file nor this mode can do it
   not_same,       // the ranks of a collective call gave different arguments
   bad_file_name,  // too long, a directory in the way, ...

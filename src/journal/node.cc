@@ -100,43 +100,53 @@ Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std
   Result<base::UniqueFd> lock = lock_job(node->directory_);
   if (!lock) return lock.status();
   node->lock_fd_ = std::move(lock).value();
-
-  const std::string path = node->directory_ + "/node";
-  Result<base::UniqueFd> fd = open_file(path, O_RDWR | O_CREAT);
-  if (!fd) return fd.status();
-  struct stat st {};
-  if (fstat(fd->get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
-  const bool fresh = st.st_size == 0;
-  if (fresh && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
-  if (!fresh && static_cast<std::size_t>(st.st_size) != kNodeBytes) {
-    return Status(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
-  }
-  Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
-  if (!mapping) return mapping.status();
-  node->mapping_ = std::move(mapping).value();
-
-  NodeHeader& header = node->header();
-  if (fresh) {
-    if (Status status = node->mapping_.populate(0, kFilesOffset); !status) return status.on_path(path);
-    header.mutex.init();
-    header.version = kVersion;
-    header.free_file = kNone;
-    header.arena_next = kArenaOffset;
-    std::fill(std::begin(header.file_bucket), std::end(header.file_bucket), kNone);
-    if (getrandom(header.nonce, sizeof header.nonce, 0) != sizeof header.nonce) return Status::from_errno(errno, "getrandom");
-    header.magic = kNodeMagic;
-  } else if (header.magic != kNodeMagic || header.version != kVersion) {
-    return Status(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
-  }
+  if (Status status = node->map_tables(true); !status) return status;
   flock(node->lock_fd_.get(), LOCK_UN);
   return node;
 }
 
-Node::~Node() {
-  if (mapping_.valid()) remove_if_unused();
+Result<std::unique_ptr<Node>> Node::open_left_behind(const std::string& directory) {
+  std::unique_ptr<Node> node(new Node());
+  node->directory_ = directory;
+  Result<base::UniqueFd> lock = open_file(directory + "/lock", O_RDWR);
+  if (!lock) return lock.status();
+  node->lock_fd_ = std::move(lock).value();
+  if (flock(node->lock_fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Status(Code::file_in_use, fmt::format("{} is being joined or recovered by another process", directory));
+  }
+  if (Status status = node->map_tables(false); !status) return status;
+  return node;
 }
 
-void Node::remove_if_unused() {
+Status Node::map_tables(bool create) {
+  const std::string path = directory_ + "/node";
+  Result<base::UniqueFd> fd = open_file(path, create ? O_RDWR | O_CREAT : O_RDWR);
+  if (!fd) return fd.status();
+  struct stat st {};
+  if (fstat(fd->get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
+  const bool fresh = create && st.st_size == 0;
+  const Status other_version(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
+  if (fresh && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+  if (!fresh && static_cast<std::size_t>(st.st_size) != kNodeBytes) return other_version;
+  Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
+  if (!mapping) return mapping.status();
+  mapping_ = std::move(mapping).value();
+  if (!fresh) return header().magic == kNodeMagic && header().version == kVersion ? Status() : other_version;
+
+  if (Status status = mapping_.populate(0, kFilesOffset); !status) return status.on_path(path);
+  NodeHeader& tables = header();
+  tables.mutex.init();
+  tables.version = kVersion;
+  tables.free_file = kNone;
+  tables.arena_next = kArenaOffset;
+  std::fill(std::begin(tables.file_bucket), std::end(tables.file_bucket), kNone);
+  if (getrandom(tables.nonce, sizeof tables.nonce, 0) != sizeof tables.nonce) return Status::from_errno(errno, "getrandom");
+  tables.magic = kNodeMagic;
+  return {};
+}
+
+void Node::leave() {
+  if (!lock_fd_.valid() || !mapping_.valid()) return;
   // Whoever attaches from now on waits for the lock, finds the name gone and starts anew.
   while (flock(lock_fd_.get(), LOCK_EX) != 0 && errno == EINTR) {}
   bool unused = true;
@@ -150,7 +160,7 @@ void Node::remove_if_unused() {
     // The user's directory goes when no other job is in it.
     rmdir(directory_.substr(0, directory_.rfind('/')).c_str());
   }
-  flock(lock_fd_.get(), LOCK_UN);
+  lock_fd_.reset();  // and with it the lock
 }
 
 // --- processes ---
@@ -250,6 +260,10 @@ bool Node::alive(std::uint32_t process_index) const {
   request.l_type = F_WRLCK;
   request.l_whence = SEEK_SET;
   return fcntl(fd->get(), F_GETLK, &request) != 0 || request.l_type != F_UNLCK;
+}
+
+bool Node::has_journal(std::uint32_t process_index) const {
+  return process(process_index).live.load(std::memory_order_acquire) != kNotLive;
 }
 
 // --- files ---

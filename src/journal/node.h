@@ -60,10 +60,15 @@ class Node {
  public:
   // `shm_dir` must exist.  Fails: access_denied, no_space, corrupt (another version's files), from the system.
   static Result<std::unique_ptr<Node>> attach(const std::string& shm_dir, const std::string& job);
-  // Leaves; the last one out removes what nothing pending needs.
-  ~Node();
+  // A job's directory as it was left behind, for looking and recovery: nothing is created. Holds the job's lock while it lives, so that
+  // nobody joins the job, or recovers it, at the same time.  Fails: no_such_file, file_in_use, corrupt.
+  static Result<std::unique_ptr<Node>> open_left_behind(const std::string& directory);
+  ~Node() { leave(); }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
+
+  // The last one out removes what nothing pending needs. The memory stays mapped.
+  void leave();
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
   [[nodiscard]] NodeHeader& header() const { return *reinterpret_cast<NodeHeader*>(mapping_.data()); }
@@ -84,6 +89,8 @@ class Node {
   std::shared_ptr<JournalMapping> journal(std::uint32_t process);
   // False when the process is known to have died without leaving.
   [[nodiscard]] bool alive(std::uint32_t process) const;
+  // Its journal is there: it lives, died, or left bytes behind.
+  [[nodiscard]] bool has_journal(std::uint32_t process) const;
 
   // --- files ---
   // Finds or makes the slot of a file and counts one more user of it.  Fails: no_space (kFilesMax files open or pending at once).
@@ -110,7 +117,7 @@ class Node {
  private:
   Node() = default;
   class Locked;
-  void remove_if_unused();
+  Status map_tables(bool create);
   [[nodiscard]] std::uint32_t bucket_of(const FileKey& key) const;
   [[nodiscard]] std::uint32_t find_locked(const FileKey& key) const;
 

@@ -1,0 +1,164 @@
+#include "mpi/process.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/file_patterns.h"
+#include "base/log.h"
+#include "base/summary.h"
+#include "mpi/api.h"
+#include "mpi/job.h"
+
+namespace spillway::mpi {
+namespace {
+
+// Set once, before anything is taken down; whoever reads it decides only whether to be collective: relaxed.
+std::atomic<bool> g_ending{false};
+
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+int finalize_begins(MPI_Comm, int, void*, void*) {
+  g_ending.store(true, std::memory_order_relaxed);
+  Process::instance().finish();
+  return MPI_SUCCESS;
+}
+
+// Attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize (MPI-4.1 §11.2.4).
+void watch_for_finalize() {
+  int keyval = MPI_KEYVAL_INVALID;
+  api().Comm_create_keyval(&copy_nothing, &finalize_begins, &keyval, nullptr);
+  api().Comm_set_attr(api().comm_self, keyval, nullptr);
+}
+
+int world_rank() {
+  int initialized = 0;
+  int rank = 0;
+  api().Initialized(&initialized);
+  if (initialized != 0) api().Comm_rank(api().comm_world, &rank);  // not so in a program that only has sessions
+  return rank;
+}
+
+int processes_here() {
+  if (const int count = local_process_count(); count > 0) return count;
+  int initialized = 0;
+  int size = 1;
+  api().Initialized(&initialized);
+  if (initialized != 0) api().Comm_size(api().comm_world, &size);
+  return size;
+}
+
+}  // namespace
+
+bool mpi_is_ending() {
+  int finalized = 1;
+  if (!g_ending.load(std::memory_order_relaxed)) api().Finalized(&finalized);
+  return finalized != 0;
+}
+
+Process& Process::instance() {
+  // Never destroyed: threads of the program may still be in a call when the process ends.
+  static Process* process = new Process();
+  return *process;
+}
+
+void Process::load_settings() {
+  if (settings_loaded_) return;
+  settings_loaded_ = true;
+  const base::EnvironmentList environment = base::spillway_environment();
+  Result<base::Settings> settings = base::load_settings(environment, base::configuration_file(environment));
+  if (!settings) {
+    base::log_error(settings.status().what() + "; the program runs without Spillway");
+    return;
+  }
+  settings_ = std::move(settings).value();
+  base::set_log_level(settings_.log_level);
+  usable_ = true;
+}
+
+bool Process::manages(const std::string& path) {
+  base::MutexLock lock(mutex_);
+  load_settings();
+  return usable_ && !finished_ && base::managed(settings_, path);
+}
+
+file::Runtime* Process::runtime() {
+  base::MutexLock lock(mutex_);
+  if (!tried_) {
+    tried_ = true;
+    start();
+  }
+  return finished_ ? nullptr : runtime_.get();
+}
+
+file::Runtime* Process::runtime_if_started() {
+  base::MutexLock lock(mutex_);
+  return finished_ ? nullptr : runtime_.get();
+}
+
+void Process::start() {
+  load_settings();
+  if (!usable_) return;
+  pid_ = getpid();
+  const int rank = world_rank();
+  base::set_log_rank(rank);
+  const auto refuse = [&](const Status& status) {
+    base::log_error(fmt::format("cannot start: {}; the program runs without Spillway", status.to_string()));
+  };
+  Result<std::unique_ptr<journal::Node>> node = journal::Node::attach(settings_.shm_dir, job_name());
+  if (!node) return refuse(node.status());
+  Result<std::unique_ptr<file::Runtime>> runtime =
+      file::Runtime::start(**node, {.settings = settings_, .rank = rank, .node_processes = processes_here(), .backend = nullptr});
+  if (!runtime) return refuse(runtime.status());
+  node_ = std::move(node).value();
+  runtime_ = std::move(runtime).value();
+  watch_for_finalize();
+}
+
+void Process::finish() {
+  {
+    base::MutexLock lock(mutex_);
+    if (finished_ || runtime_ == nullptr || pid_ != getpid()) return;  // a forked child has no thread and nothing of its own
+    finished_ = true;
+  }
+  // Waits for the storage; not under the lock, so that nobody else who looks has to.
+  const std::optional<base::RunSummary> totals = runtime_->finish();
+  node_->leave();
+  if (totals) report(*totals);
+}
+
+void Process::report(const base::RunSummary& totals) const {
+  base::RunSummary summary = totals;
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  summary.node = host;
+  // `spillway run` collects the nodes' lines; where its file cannot be reached this node speaks for itself.
+  if (const char* path = std::getenv("SPILLWAY_SUMMARY_FILE"); path != nullptr) {
+    const base::UniqueFd fd(open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    const std::string line = base::summary_line(summary) + "\n";
+    if (fd.valid() && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return;
+  }
+  bool wanted = true;
+  {
+    base::MutexLock lock(mutex_);
+    wanted = settings_.summary;
+  }
+  base::set_log_rank(-1);
+  if (wanted) base::log(base::LogLevel::error, base::summary_text(summary));
+}
+
+namespace {
+
+// A program that never finalizes loses nothing either.
+[[gnu::destructor]] void end_of_process() { Process::instance().finish(); }
+
+}  // namespace
+
+}  // namespace spillway::mpi
