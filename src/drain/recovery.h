@@ -9,7 +9,7 @@
 #include "storage/backend.h"
 
 // What jobs have left in shared memory: bytes that were complete when their processes died, or that could not be written.
-namespace spillway::journal {
+namespace spillway::drain {
 
 // A file with bytes in a job's journals.
 struct PendingFile {
@@ -53,4 +53,4 @@ struct RecoveryReport {
 // Fails: file_in_use (the job lives, or another recovery runs), no_such_file, corrupt (another version).
 Result<RecoveryReport> recover_job(const std::string& directory, storage::Backend& backend, const RecoveryOptions& options);
 
-}  // namespace spillway::journal
+}  // namespace spillway::drain

@@ -1,4 +1,4 @@
-#include "journal/recovery.h"
+#include "drain/recovery.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -16,8 +16,20 @@
 #include "journal/node.h"
 #include "journal/record.h"
 
-namespace spillway::journal {
+namespace spillway::drain {
 namespace {
+
+using journal::FileSlot;
+using journal::Journal;
+using journal::JournalMapping;
+using journal::Node;
+using journal::ProcessEntry;
+using journal::RecordHeader;
+using journal::RecordState;
+using journal::RecordView;
+using journal::SegmentBytes;
+using journal::SegmentDescriptor;
+using journal::SegmentState;
 
 struct FoundRecord {
   RecordView view;
@@ -40,7 +52,7 @@ Contents read_contents(Node& node) {
   for (std::uint32_t process = 0; process < node.process_count(); ++process) {
     if (!node.has_journal(process)) continue;
     const std::shared_ptr<JournalMapping> journal = node.journal(process);
-    if (journal == nullptr || journal->header().magic != kJournalMagic || journal->header().version != kVersion) {
+    if (journal == nullptr || journal->header().magic != journal::kJournalMagic || journal->header().version != journal::kVersion) {
       contents.damage.push_back(fmt::format("{}: cannot be read", node.journal_path(process)));
       continue;
     }
@@ -48,9 +60,9 @@ Contents read_contents(Node& node) {
       const SegmentDescriptor& descriptor = journal->segment(i);
       if (descriptor.state.load(std::memory_order_acquire) != SegmentState::in_use) continue;
       const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire), journal->header().segment_bytes};
-      const Status status = walk_segment(segment, [&](const RecordView& record, std::uint64_t offset) {
+      const Status status = journal::walk_segment(segment, [&](const RecordView& record, std::uint64_t offset) {
         const std::uint32_t file = record.header->file;
-        if (file >= kFilesMax || !Journal::valid(node, *record.header)) return true;
+        if (file >= journal::kFilesMax || !Journal::valid(node, *record.header)) return true;
         FoundRecord found{record, payload_checks(*record.header, record.payload)};
         if (!found.sound) {
           contents.damage.push_back(fmt::format("{}: segment {}, record at {}: its bytes are not those that were written",
@@ -220,4 +232,4 @@ Result<RecoveryReport> recover_job(const std::string& directory, storage::Backen
   return report;
 }
 
-}  // namespace spillway::journal
+}  // namespace spillway::drain
