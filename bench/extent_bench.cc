@@ -4,10 +4,13 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "extent/pattern.h"
 #include "extent/union_solver.h"
+#include "view/copy.h"
+#include "view/file_view.h"
 
 namespace spillway::extent {
 namespace {
@@ -199,5 +202,81 @@ BENCHMARK(irregular);
 
 }  // namespace
 }  // namespace spillway::extent
+
+namespace spillway::view {
+namespace {
+
+// --- Copies ------------------------------------------------------------------------------------------------
+
+// One side dense, the other one strided as if `kRanks` ranks were interleaved. In cache: what the loops can
+// do. In memory: what a journal sees.
+constexpr std::int64_t kRanks = 4;
+constexpr std::int64_t kInCache = 64 << 10;
+constexpr std::int64_t kInMemory = 64 << 20;
+
+enum class Shape { gather, scatter, both };
+
+void copy_pieces(benchmark::State& state, Shape shape) {
+  const std::int64_t length = state.range(0);
+  const std::int64_t total = state.range(1);
+  const std::int64_t spread = length * kRanks;
+  const std::int64_t to_stride = shape == Shape::gather ? length : spread;
+  const std::int64_t from_stride = shape == Shape::scatter ? length : spread;
+  const std::int64_t count = total / length;
+  std::vector<std::byte> to(static_cast<std::size_t>(to_stride * count), std::byte{1});
+  std::vector<std::byte> from(static_cast<std::size_t>(from_stride * count), std::byte{2});
+  for (auto _ : state) {
+    copy_strided(to.data(), to_stride, from.data(), from_stride, length, count);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * total);
+}
+
+void memcpy_whole(benchmark::State& state) {
+  const auto total = static_cast<std::size_t>(state.range(0));
+  std::vector<std::byte> to(total, std::byte{1});
+  const std::vector<std::byte> from(total, std::byte{2});
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), total);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+
+void piece_lengths(benchmark::internal::Benchmark* benchmark) {
+  for (const std::int64_t total : {kInCache, kInMemory}) {
+    for (const std::int64_t length : {8, 16, 24, 64, 256, 1024, 4096, 65536}) {
+      if (length * kRanks <= total) benchmark->Args({length, total});
+    }
+  }
+}
+
+BENCHMARK(memcpy_whole)->Arg(kInCache)->Arg(kInMemory);
+BENCHMARK_CAPTURE(copy_pieces, gather, Shape::gather)->Apply(piece_lengths);
+BENCHMARK_CAPTURE(copy_pieces, scatter, Shape::scatter)->Apply(piece_lengths);
+BENCHMARK_CAPTURE(copy_pieces, both, Shape::both)->Apply(piece_lengths);
+
+// From cursor to bytes: contiguous memory into an interleaved view.
+void pack_by_moves(benchmark::State& state) {
+  constexpr std::int64_t kBytes = 16 << 20;
+  const std::int64_t length = state.range(0);
+  const FileView view =
+      FileView::make(0, 8, extent::Pattern::block(0, length), length * kRanks, true).value();
+  std::vector<std::byte> file(static_cast<std::size_t>(kBytes * kRanks));
+  std::vector<std::byte> memory(static_cast<std::size_t>(kBytes), std::byte{3});
+  const MemoryLayout layout = MemoryLayout::contiguous_bytes(memory.data(), kBytes);
+  for (auto _ : state) {
+    for (MoveCursor cursor(view, layout, 0, {0, kBytes}); !cursor.done();) {
+      const Move move = cursor.next();
+      copy_strided(file.data() + move.file_offset, move.file_stride, move.memory, move.memory_stride,
+                   move.length, move.count);
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * kBytes);
+}
+BENCHMARK(pack_by_moves)->Arg(8)->Arg(64)->Arg(1024);
+
+}  // namespace
+}  // namespace spillway::view
 
 BENCHMARK_MAIN();
