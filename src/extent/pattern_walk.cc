@@ -87,7 +87,12 @@ void PatternWalk::advance() {
   do {
     --depth_;
   } while (++levels_[depth_ - 1].index == levels_[depth_ - 1].count);
-  descend_into_child(0);
+  const Level& level = levels_[depth_ - 1];
+  if (level.form != Form::step || !level.node->is_leaf()) return descend_into_child(0);
+  // The most frequent step by far: the leaf below stays what it is and only moves.
+  Level& leaf = levels_[depth_++];
+  leaf.base = level.base + level.index * level.stride;
+  leaf.index = 0;
 }
 
 void PatternWalk::descend_into_child(std::int64_t position) {

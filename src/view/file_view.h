@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -19,8 +21,10 @@ class FileView {
   // Bytes from offset 0: the view of a file that was just opened.
   FileView();
 
-  // Requires etype_bytes > 0 and filetype.bytes() a positive multiple of it, displacement >= 0, filetype_extent > 0,
-  // pieces sorted and inside the tile order; `writable` also asks for disjoint pieces and tiles.
+  // Requires displacement >= 0, etype_bytes > 0, filetype.bytes() a multiple of it, offsets in the filetype >= 0,
+  // filetype_extent > 0, pieces sorted and inside the tile order; `writable` also asks for disjoint pieces and tiles.
+  // A filetype without bytes is legal, whatever its extent, and common: ranks without data of their own use it. Such a view
+  // holds nothing, and only accesses of length 0 are valid.
   // Fails: bad_argument (displacement), bad_type (anything about the types), naming the rule of MPI-4.1 §14.3 that is broken.
   static Result<FileView> make(std::int64_t displacement, std::int64_t etype_bytes, const extent::Pattern& filetype,
                                std::int64_t filetype_extent, bool writable);
@@ -34,16 +38,19 @@ class FileView {
   // Pieces and tiles ascend without overlap, so that bytes_below() is defined.
   [[nodiscard]] bool sorted_disjoint() const { return sorted_disjoint_; }
 
-  // File offset of view byte `position` (>= 0).
+  // File offset of view byte `position` (>= 0). What lies beyond the largest offset is reported as that offset, so that
+  // the caller's check of the file size limit catches it.
   [[nodiscard]] std::int64_t file_offset(std::int64_t position) const;
   // How many view bytes lie below file offset `offset`: where a seek to the end, or a file domain, begins in view space.
   // Requires sorted_disjoint().
   [[nodiscard]] std::int64_t bytes_below(std::int64_t offset) const;
   // From the first to the end of the last file byte of view bytes [position, position + length); empty when length is 0.
+  // Ends at the largest offset if the access reaches beyond it; cursor() and access() must then not be asked.
   [[nodiscard]] extent::Extent bounds(std::int64_t position, std::int64_t length) const;
   // Strided runs of view bytes [position, position + length), offsets in file space without the displacement added:
   // add displacement() to each run's offset.
   [[nodiscard]] extent::PatternCursor cursor(std::int64_t position, std::int64_t length) const;
+  // The same bytes for coalesced_union().  Requires sorted_disjoint().
   [[nodiscard]] extent::TiledAccess access(std::int64_t position, std::int64_t length) const;
 
   // A compact byte form for other ranks, and back. Fails: corrupt.
@@ -96,17 +103,31 @@ class MoveCursor {
  public:
   MoveCursor(const FileView& view, const MemoryLayout& memory, std::int64_t origin, const ViewRange& range);
   [[nodiscard]] bool done() const { return remaining_ == 0; }
-  // The next move, as large as both sides' regularity allows. Requires !done().
+  // The next move, as large as both sides' regularity allows: pieces of one side that fit into a piece of the other go
+  // together. Requires !done().
   Move next();
 
  private:
-  extent::PatternCursor file_;
-  extent::PatternCursor memory_;
+  // One of the two streams: its runs, and how much of the first piece of the present run is used up.
+  struct Side {
+    extent::PatternCursor cursor;
+    extent::StridedRun run{0, 0, 0, 0};
+    std::int64_t used = 0;
+
+    void refill();
+    // What is left of the first piece, and how many pieces of that length follow each other from there.
+    [[nodiscard]] std::int64_t length() const { return run.length - used; }
+    [[nodiscard]] std::int64_t count() const { return used > 0 ? 1 : run.count; }
+    // Uses up `count` times `length` bytes: whole pieces if length is length(), else parts of the first one. Returns the
+    // offset where they begin.
+    std::int64_t take(std::int64_t length, std::int64_t count);
+  };
+
+  Side file_;
+  Side memory_;
   std::int64_t displacement_;
   std::byte* base_;
   std::int64_t remaining_;
-  extent::StridedRun file_run_;
-  extent::StridedRun memory_run_;
 };
 
 }  // namespace spillway::view
