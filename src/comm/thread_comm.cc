@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -23,6 +24,37 @@ ThreadWorld::ThreadWorld(std::vector<int> node_of_rank, std::vector<void*> team_
 
 ThreadWorld::~ThreadWorld() = default;
 
+void ThreadWorld::leave(int rank) {
+  {
+    base::MutexLock lock(mutex_);
+    left_.resize(node_of_rank_.size());
+    left_[static_cast<std::size_t>(rank)] = true;
+  }
+  changed_.notify_all();
+}
+
+void ThreadWorld::start() {
+  base::MutexLock lock(mutex_);
+  left_.assign(node_of_rank_.size(), false);
+}
+
+bool ThreadWorld::someone_left() {
+  base::MutexLock lock(mutex_);
+  return std::find(left_.begin(), left_.end(), true) != left_.end();
+}
+
+bool ThreadWorld::wait() {
+  // Long enough for a message that was sent before its sender left.
+  if (changed_.wait_for(mutex_, std::chrono::seconds(1))) return true;
+  return std::find(left_.begin(), left_.end(), true) == left_.end();
+}
+
+namespace {
+
+Status left_alone() { return Status(Code::peer_lost, "another rank has left"); }
+
+}  // namespace
+
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(ThreadWorld& world, int rank) : world_(world), rank_(rank) {
@@ -32,7 +64,7 @@ class ThreadCommunicator final : public Communicator {
     }
     const auto me = std::find(node_ranks_.begin(), node_ranks_.end(), rank) - node_ranks_.begin();
     team_ = std::make_unique<Team>(world.team_blocks_[static_cast<std::size_t>(node)], static_cast<int>(me),
-                                   static_cast<int>(node_ranks_.size()), WaitHooks{});
+                                   static_cast<int>(node_ranks_.size()), hooks());
   }
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -58,7 +90,9 @@ class ThreadCommunicator final : public Communicator {
         world_.changed_.notify_all();
       } else {
         const std::uint64_t generation = gathering.generation;
-        while (gathering.generation == generation) world_.changed_.wait(world_.mutex_);
+        while (gathering.generation == generation) {
+          if (!world_.wait()) return left_alone();
+        }
       }
       // Still this call's: the next all-gather cannot complete without this rank.
       result = gathering.result;
@@ -81,7 +115,9 @@ class ThreadCommunicator final : public Communicator {
     world_.changed_.notify_all();
     for (const ReceiveMessage& receive : receives) {
       auto& queue = world_.in_transit_[{receive.peer, rank_}];
-      while (queue.empty()) world_.changed_.wait(world_.mutex_);
+      while (queue.empty()) {
+        if (!world_.wait()) return left_alone();
+      }
       const std::vector<std::byte> message = std::move(queue.front());
       queue.pop_front();
       std::size_t done = 0;
@@ -98,6 +134,11 @@ class ThreadCommunicator final : public Communicator {
   void progress() override {}
 
  private:
+  WaitHooks hooks() {
+    WaitHooks hooks;
+    hooks.members_alive = [this] { return !world_.someone_left(); };
+    return hooks;
+  }
   ThreadWorld& world_;
   int rank_;
   std::vector<int> node_ranks_;
@@ -107,11 +148,17 @@ class ThreadCommunicator final : public Communicator {
 std::unique_ptr<Communicator> ThreadWorld::make(int rank) { return std::make_unique<ThreadCommunicator>(*this, rank); }
 
 void run_ranks(ThreadWorld& world, const std::function<void(Communicator&)>& body) {
+  world.start();
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < world.size(); ++rank) communicators.push_back(world.make(rank));
   std::vector<std::thread> threads;
   threads.reserve(communicators.size());
-  for (auto& communicator : communicators) threads.emplace_back([&body, &communicator] { body(*communicator); });
+  for (auto& communicator : communicators) {
+    threads.emplace_back([&] {
+      body(*communicator);
+      world.leave(communicator->rank());
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -27,6 +27,12 @@ class ThreadWorld {
   [[nodiscard]] int size() const { return static_cast<int>(node_of_rank_.size()); }
   std::unique_ptr<Communicator> make(int rank);
 
+  // The rank's thread will make no more calls: whoever waits for it gets peer_lost instead of waiting for ever. This is how a test that
+  // failed on one rank ends on all.
+  void leave(int rank);
+  // All ranks are there (again).
+  void start();
+
  private:
   friend class ThreadCommunicator;
 
@@ -42,8 +48,13 @@ class ThreadWorld {
   int node_count_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> own_blocks_;
   std::vector<void*> team_blocks_;
+  [[nodiscard]] bool someone_left();
+  // Waits for a change, at most a while; false when that is in vain because somebody left.
+  bool wait() SPILLWAY_REQUIRES(mutex_);
+
   base::Mutex mutex_;
   base::CondVar changed_;
+  std::vector<bool> left_ SPILLWAY_GUARDED_BY(mutex_);
   Gathering gathering_ SPILLWAY_GUARDED_BY(mutex_);
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> in_transit_ SPILLWAY_GUARDED_BY(mutex_);
 };
