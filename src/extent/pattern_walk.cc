@@ -10,9 +10,10 @@ namespace {
 using Node = Pattern::Node;
 using Kind = Node::Kind;
 
-// The longest run of blocks of `node` from `index` on that have one length and one distance.
+// The longest run of blocks of `node` from `index` on that have one length and one distance. Looks no further
+// than `wanted` bytes: a short access to a long list must not walk the list.
 template <bool kEqualLengths>
-StridedRun regular_run(const Node& node, std::int64_t base, std::int64_t index) {
+StridedRun regular_run(const Node& node, std::int64_t base, std::int64_t index, std::int64_t wanted) {
   const std::int64_t* offsets = node.offsets.data() + index;
   const std::int64_t* starts = kEqualLengths ? nullptr : node.starts.data() + index;
   const std::int64_t length = kEqualLengths ? node.child->bytes : starts[1] - starts[0];
@@ -21,10 +22,10 @@ StridedRun regular_run(const Node& node, std::int64_t base, std::int64_t index) 
   const auto same_length = [&](std::int64_t i) {
     return kEqualLengths || starts[i + 1] - starts[i] == length;
   };
-  if (left == 1 || !same_length(1)) return run;
+  if (left == 1 || length >= wanted || !same_length(1)) return run;
   run.stride = offsets[1] - offsets[0];
   std::int64_t n = 2;
-  while (n < left && offsets[n] - offsets[n - 1] == run.stride && same_length(n)) ++n;
+  while (n < left && n * length < wanted && offsets[n] - offsets[n - 1] == run.stride && same_length(n)) ++n;
   run.count = n;
   return run;
 }
@@ -59,13 +60,14 @@ PatternWalk::PatternWalk(const Node* node, std::int64_t base, std::int64_t count
 StridedRun PatternWalk::next() {
   assert(remaining_ > 0);
   Level& leaf = levels_[depth_ - 1];
+  const std::int64_t wanted = skip_ > 0 ? 1 : remaining_;
   StridedRun run;
   if (leaf.form == Form::step_leaf) {
     run = {leaf.base + leaf.index * leaf.stride, leaf.length, leaf.stride, leaf.count - leaf.index};
   } else if (leaf.form == Form::repeat_leaf) {
-    run = regular_run<true>(*leaf.node, leaf.base, leaf.index);
+    run = regular_run<true>(*leaf.node, leaf.base, leaf.index, wanted);
   } else {
-    run = regular_run<false>(*leaf.node, leaf.base, leaf.index);
+    run = regular_run<false>(*leaf.node, leaf.base, leaf.index, wanted);
   }
   if (skip_ > 0) {
     run = {run.offset + skip_, run.length - skip_, 0, 1};

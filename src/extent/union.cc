@@ -16,7 +16,8 @@
 // length. Most terms look the same in every cell but for their first and last ones, so the grid falls into
 // few *stretches* of cells that all look the same. One cell of each stretch is solved, by the same method
 // with the smaller strides that are left, and stands for the others: if it comes out full, the whole stretch
-// is one extent. Where a group has no useful period, its pieces are merged one by one.
+// is one extent. Terms that follow no period matter only where the others leave holes; there, and where a
+// group has no period at all, pieces are merged one by one.
 
 namespace spillway::extent {
 namespace {
