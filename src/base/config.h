@@ -61,7 +61,7 @@ struct OptionSpec {
 [[nodiscard]] std::string command_line_name(const OptionSpec& option);
 [[nodiscard]] std::string environment_name(const OptionSpec& option);
 
-// What the option accepts, for messages: "none, memory"; "a size from 0 B to 1 TiB, for example 512MiB".
+// What the option accepts, for messages: "none, memory"; "a size from 64KiB to 1GiB, for example 8MiB".
 [[nodiscard]] std::string accepted_text(const OptionSpec& option);
 
 // Sets one option from its text; a pattern list replaces the one before. `origin` is named in the message:

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 
+#include "base/json.h"
 #include "base/units.h"
 
 namespace spillway::base {
