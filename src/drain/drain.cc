@@ -116,6 +116,10 @@ void Drain::retry(std::uint32_t slot) {
   work_.notify_one();
 }
 
+bool Drain::busy_with(std::uint32_t slot) const {
+  return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const Item& item) { return item.target->slot == slot; });
+}
+
 void Drain::discard(std::uint32_t slot, std::int64_t from) {
   std::vector<journal::RecordId> dropped;
   {
@@ -123,10 +127,7 @@ void Drain::discard(std::uint32_t slot, std::int64_t from) {
     const auto found = files_.find(slot);
     if (found == files_.end()) return;
     FileState& state = found->second;
-    const auto busy = [&] {
-      return std::any_of(in_flight_.begin(), in_flight_.end(), [&](const Item& item) { return item.target->slot == slot; });
-    };
-    while (busy()) changed_.wait(mutex_);
+    while (busy_with(slot)) changed_.wait(mutex_);
     const auto unwanted = [&](const Item& item) {
       return !item.is_close() && item.target->slot == slot && parts_.journal.view(item.id).bounds().offset >= from;
     };

@@ -98,6 +98,7 @@ class Drain {
   [[nodiscard]] Status all_alive() const;
   void complete(const std::vector<Item>& batch, const Status& status);
   void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status) SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] bool busy_with(std::uint32_t slot) const SPILLWAY_REQUIRES(mutex_);
   void seal_waiting();
   void idle() SPILLWAY_EXCLUDES(mutex_);
 

@@ -55,7 +55,9 @@ bool resolve(Function& function, const char* name) {
 #if defined(OPEN_MPI)
 template <typename Handle>
 bool resolve_object(Handle& handle, const char* name) {
-  handle = static_cast<Handle>(dlsym(library(), name));
+  // A program that was not built as position-independent code has the object copied into itself; MPI uses that copy too. Only the search
+  // that begins at the program finds it.
+  handle = static_cast<Handle>(dlsym(library() == RTLD_NEXT ? RTLD_DEFAULT : library(), name));
   return handle != nullptr;
 }
 

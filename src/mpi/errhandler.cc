@@ -13,9 +13,10 @@ namespace spillway::mpi {
 namespace {
 
 struct Known {
-  MPI_File_errhandler_function* function = nullptr;
-  int references = 1;  // handles that the program holds
-  int uses = 0;        // files of ours
+  MPI_File_errhandler_function* function = nullptr;  // null: predefined, or not made through us
+  int handed_out = 0;                                // by get_handler, and not given back
+  int uses = 0;                                      // files of ours
+  bool free_later = false;                           // the program gave its own up while it was in use
 };
 
 // MPICH's handles are numbers, Open MPI's pointers.
@@ -42,7 +43,7 @@ int create_errhandler(MPI_File_errhandler_function* function, MPI_Errhandler* ha
   const int error = api().File_create_errhandler(function, handle);
   if (error != MPI_SUCCESS) return error;
   base::MutexLock lock(table().mutex);
-  table().known[*handle] = {function, 1, 0};
+  table().known[*handle] = {.function = function};
   return error;
 }
 
@@ -51,11 +52,16 @@ int free_errhandler(MPI_Errhandler* handle) {
     base::MutexLock lock(table().mutex);
     const auto found = table().known.find(*handle);
     if (found != table().known.end()) {
-      if (--found->second.references > 0 || found->second.uses > 0) {
+      Known& known = found->second;
+      // Which of several equal references this is does not matter; ours go first.
+      const bool ours = known.handed_out > 0;
+      if (ours) --known.handed_out;
+      if (!ours && known.uses > 0 && known.function != nullptr) known.free_later = true;
+      if (ours || known.free_later) {
         *handle = api().errhandler_null;
         return MPI_SUCCESS;
       }
-      table().known.erase(found);
+      if (known.uses == 0) table().known.erase(found);
     }
   }
   return free_below(handle);
@@ -63,39 +69,35 @@ int free_errhandler(MPI_Errhandler* handle) {
 
 ErrorHandler use_handler(MPI_Errhandler handle) {
   base::MutexLock lock(table().mutex);
-  const auto found = table().known.find(handle);
-  if (found == table().known.end()) return {handle, nullptr};
-  ++found->second.uses;
-  return {handle, found->second.function};
+  Known& known = table().known[handle];
+  ++known.uses;
+  return {handle, known.function};
 }
 
 void release_handler(ErrorHandler& handler) {
-  if (handler.function == nullptr) return;
-  bool last = false;
+  bool free_now = false;
   {
     base::MutexLock lock(table().mutex);
     const auto found = table().known.find(handler.handle);
-    last = --found->second.uses == 0 && found->second.references <= 0;
-    if (last) table().known.erase(found);
+    if (found == table().known.end()) return;
+    free_now = --found->second.uses == 0 && found->second.free_later;
+    if (free_now) table().known.erase(found);
   }
-  if (last) free_below(&handler.handle);
+  if (free_now) free_below(&handler.handle);
   handler = {};
 }
 
 MPI_Errhandler get_handler(const ErrorHandler& handler) {
-  if (handler.function != nullptr) {
-    base::MutexLock lock(table().mutex);
-    ++table().known[handler.handle].references;
-  }
+  base::MutexLock lock(table().mutex);
+  ++table().known[handler.handle].handed_out;
   return handler.handle;
 }
 
 ErrorHandler inherited_handler() {
   MPI_Errhandler handle = api().errors_return;
-  if (api().File_get_errhandler(api().file_null, &handle) != MPI_SUCCESS) return {api().errors_return, nullptr};
+  if (api().File_get_errhandler(api().file_null, &handle) != MPI_SUCCESS) return use_handler(api().errors_return);
   const ErrorHandler handler = use_handler(handle);
-  // What we got counts as a reference; the program's own keeps the handler alive, and ours now does.
-  if (handler.function != nullptr) free_below(&handle);
+  free_below(&handle);  // the reference that we got; the program's own keeps the handler alive, and ours now does
   return handler;
 }
 

@@ -5,8 +5,8 @@
 #include "base/status.h"
 
 // Error handlers of files (MPI-4.1 §14.7). MPI has no call that gives back the function behind an MPI_Errhandler, and none that invokes one
-// on a handle that MPI does not know; so we note the functions as they are made into handlers. A handler that the program frees lives on
-// while a file of ours uses it.
+// on a handle that MPI does not know; so we note the functions as they are made into handlers. MPI counts who holds a handler; what we hand
+// out without it we take back without it, and a handler that the program frees lives on while a file of ours uses it.
 namespace spillway::mpi {
 
 // What a file of ours has: a handler and, unless predefined, the function in it.

@@ -141,7 +141,7 @@ void Process::report(const base::RunSummary& totals) const {
   summary.node = host;
   // `spillway run` collects the nodes' lines; where its file cannot be reached this node speaks for itself.
   if (const char* path = std::getenv("SPILLWAY_SUMMARY_FILE"); path != nullptr) {
-    const base::UniqueFd fd(open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    const base::UniqueFd fd(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     const std::string line = base::summary_line(summary) + "\n";
     if (fd.valid() && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return;
   }
