@@ -29,6 +29,8 @@ class Command {
 
 [[nodiscard]] std::unique_ptr<Command> make_run_command();
 [[nodiscard]] std::unique_ptr<Command> make_doctor_command();
+[[nodiscard]] std::unique_ptr<Command> make_recover_command();
+[[nodiscard]] std::unique_ptr<Command> make_status_command();
 [[nodiscard]] std::unique_ptr<Command> make_configuration_command();
 
 // The whole program: what main() calls. Prints to stdout what was asked for, to stderr everything else.

@@ -6,12 +6,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
-namespace spillway::cli {
+#include "base/units.h"
+#include "drain/recovery.h"
+#include "storage/posix_backend.h"
 
-namespace fs = std::filesystem;
+namespace spillway::cli {
 
 std::string new_job_name() {
   char host[256] = "node";
@@ -25,10 +26,6 @@ std::string new_job_name() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return fmt::format("{}-{}-{}", name, ::getpid(),
                      std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-}
-
-std::string job_directory(const std::string& shm_dir, const std::string& job) {
-  return fmt::format("{}/spillway-{}/{}", shm_dir, ::getuid(), job);
 }
 
 Result<SummaryFile> SummaryFile::create() {
@@ -76,16 +73,23 @@ std::string end_of_run_text(const SummaryFile::Content& content, int exit_code) 
   return text;
 }
 
-std::int64_t left_behind_bytes(const std::string& directory) {
-  std::error_code error;
-  std::int64_t bytes = -1;
-  for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code unreadable;
-    const auto size = entry->is_regular_file(unreadable) ? entry->file_size(unreadable) : 0;
-    bytes = std::max<std::int64_t>(bytes, 0) + (unreadable ? 0 : static_cast<std::int64_t>(size));
+std::string clean_up_after(const std::string& shm_dir, const std::string& job) {
+  const Result<std::vector<drain::LeftJob>> jobs = drain::list_jobs(shm_dir);
+  if (!jobs.ok()) return "";
+  for (const drain::LeftJob& left : jobs.value()) {
+    if (left.job != job) continue;
+    if (left.alive) return fmt::format("processes of the job still run, with journals in {}", left.directory);
+    std::int64_t bytes = 0;
+    for (const drain::PendingFile& file : left.files) bytes += file.bytes;
+    if (bytes == 0 && left.problem.empty()) {
+      const auto backend = storage::make_posix_backend(base::DirectIo::off);
+      (void)drain::recover_job(left.directory, *backend, {});
+      return "";
+    }
+    return fmt::format("{} are complete in the job's journals but not in their files yet: run `spillway recover {}`",
+                       base::format_bytes(bytes), job);
   }
-  return bytes;
+  return "";
 }
 
 }  // namespace spillway::cli

@@ -12,9 +12,6 @@ namespace spillway::cli {
 // '_'.
 [[nodiscard]] std::string new_job_name();
 
-// The directory in which a job keeps its memory journals on one node.
-[[nodiscard]] std::string job_directory(const std::string& shm_dir, const std::string& job);
-
 // A private directory with the file to which nodes add their summary lines; both go with the object.
 class SummaryFile {
  public:
@@ -41,7 +38,8 @@ class SummaryFile {
 // The one line after a run, without prefix: what the nodes reported, or that none did.
 [[nodiscard]] std::string end_of_run_text(const SummaryFile::Content& content, int exit_code);
 
-// Bytes of journal files that a job left on this node; -1: it left no directory or an empty one.
-[[nodiscard]] std::int64_t left_behind_bytes(const std::string& directory);
+// What a job that has ended left on this node, as a sentence with what to do about it; empty: nothing. Journals that hold nothing
+// any more, of processes that were killed, are removed.
+[[nodiscard]] std::string clean_up_after(const std::string& shm_dir, const std::string& job);
 
 }  // namespace spillway::cli

@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "journal/journal.h"
+#include "storage/posix_backend.h"
 
 namespace spillway::cli {
 namespace {
@@ -18,7 +24,6 @@ TEST(JobName, IsPlainAndHoldsTheProcess) {
   EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"),
             std::string::npos);
   EXPECT_THAT(name, HasSubstr("-" + std::to_string(::getpid()) + "-"));
-  EXPECT_EQ(job_directory("/dev/shm", "j"), "/dev/shm/spillway-" + std::to_string(::getuid()) + "/j");
 }
 
 TEST(SummaryFile, AddsUpTheLinesAndIsGoneAfterwards) {
@@ -52,16 +57,52 @@ TEST(EndOfRun, SaysWhyThereIsNoSummary) {
   EXPECT_THAT(end_of_run_text(content, 1), HasSubstr("wrote 1.00 KiB"));
 }
 
-TEST(LeftBehind, CountsTheBytesOfAJobDirectory) {
-  std::string directory = testing::TempDir() + "spillway_job_XXXXXX";
-  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-  EXPECT_EQ(left_behind_bytes(directory), -1);
-  EXPECT_EQ(left_behind_bytes(directory + "/absent"), -1);
-  std::filesystem::create_directory(directory + "/rank0");
-  EXPECT_EQ(left_behind_bytes(directory), 0);
-  std::ofstream(directory + "/rank0/segment") << std::string(100, 'x');
-  EXPECT_EQ(left_behind_bytes(directory), 100);
-  std::filesystem::remove_all(directory);
+class LeftBehind : public testing::Test {
+ protected:
+  LeftBehind() { EXPECT_NE(::mkdtemp(shm_dir_.data()), nullptr); }
+  ~LeftBehind() override { std::filesystem::remove_all(shm_dir_); }
+
+  // A process of the job that stages `text` for a file and is killed before it can write it.
+  void killed_process(const std::string& path, const std::string& text) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto backend = storage::make_posix_backend(base::DirectIo::off);
+      const auto identity = std::move(*backend->open(path, {.create = true}))->attributes()->identity;
+      auto node = std::move(*journal::Node::attach(shm_dir_, "job"));
+      const std::uint32_t slot = *node->acquire_file({identity.device, identity.inode}, path);
+      auto journal = std::move(*journal::Journal::create(*node, {.segment_payload_bytes = 65536, .capacity_bytes = 65536, .scratch_bytes = 65536}));
+      journal->set_limit(65536);
+      if (!text.empty()) {
+        const auto runs = extent::ExtentList::from_unsorted({{0, static_cast<std::int64_t>(text.size())}});
+        extent::RunCursor cursor{&runs, 0, 0};
+        const auto appended = journal->append(cursor, {slot, {}, INT64_MAX});
+        std::memcpy(appended.value().view.payload, text.data(), text.size());
+        journal->commit(appended.value().id);
+      }
+      ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+
+  std::string shm_dir_ = testing::TempDir() + "spillway_job_XXXXXX";
+};
+
+TEST_F(LeftBehind, NothingIsSaidWhereThereIsNothing) { EXPECT_EQ(clean_up_after(shm_dir_, "job"), ""); }
+
+TEST_F(LeftBehind, PendingBytesAreNamedAndKept) {
+  const std::string path = shm_dir_ + "/output";
+  killed_process(path, "twelve bytes");
+  EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("12 B are complete in the job's journals but not in their files yet"));
+  EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("`spillway recover job`"));
+}
+
+TEST_F(LeftBehind, EmptyJournalsOfKilledProcessesAreRemoved) {
+  killed_process(shm_dir_ + "/output", "");
+  EXPECT_TRUE(std::filesystem::exists(journal::job_directory(shm_dir_, "job")));
+  EXPECT_EQ(clean_up_after(shm_dir_, "job"), "");
+  EXPECT_FALSE(std::filesystem::exists(journal::job_directory(shm_dir_, "job")));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/launch_plan.h"
@@ -73,19 +72,14 @@ class RunCommand final : public Command {
                                                  preload_before == nullptr ? "" : preload_before, variables);
     Result<int> exit_code = run_child(invocation.words, invocation.environment);
     if (!exit_code.ok()) return exit_code.status();
-    report(settings, summary.value(), job_directory(settings.shm_dir, job), exit_code.value());
+    report(settings, summary.value(), job, exit_code.value());
     return exit_code;
   }
 
-  static void report(const base::Settings& settings, const SummaryFile& summary, const std::string& directory,
-                     int exit_code) {
+  static void report(const base::Settings& settings, const SummaryFile& summary, const std::string& job, int exit_code) {
     // The summary was asked for by its own setting, so the level of messages does not drop it.
     if (settings.summary) base::log_error(end_of_run_text(summary.read(), exit_code));
-    const std::int64_t left_bytes = left_behind_bytes(directory);
-    if (left_bytes < 0) return;
-    base::log_error(
-        fmt::format("the job left journals of {} in {}: `spillway recover {}` completes its files",
-                    base::format_bytes(left_bytes), directory, directory));
+    if (const std::string left = clean_up_after(settings.shm_dir, job); !left.empty()) base::log_error(left);
   }
 
   SettingsArguments settings_;

@@ -20,8 +20,9 @@ class WrappedFormatter final : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
     if (app->get_parent() == nullptr) return "\nUsage: spillway COMMAND [options]\n";
-    return fmt::format("\nUsage: spillway {} [options] [-- LAUNCHER [its options] PROGRAM [arguments]]\n",
-                       app->get_name());
+    const bool starts_something = app->get_name() == "run" || app->get_name() == "doctor";
+    return fmt::format("\nUsage: spillway {} [options]{}\n", app->get_name(),
+                       starts_something ? " [-- LAUNCHER [its options] PROGRAM [arguments]]" : "");
   }
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     const std::string type = option->get_type_name();
@@ -63,6 +64,8 @@ class SpillwayProgram {
     app_.require_subcommand(0, 1);
     add("run", "Run an MPI program with Spillway.", "", make_run_command());
     add("doctor", "Show what was found on this machine and what would be used.", "", make_doctor_command());
+    add("status", "Show the jobs with bytes that are not in their files yet.", "", make_status_command());
+    add("recover", "Complete the files of jobs that were killed.", "", make_recover_command());
     add("configuration", "", "hidden", make_configuration_command());
   }
 

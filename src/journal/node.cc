@@ -108,7 +108,8 @@ Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std
 Result<std::unique_ptr<Node>> Node::open_left_behind(const std::string& directory) {
   std::unique_ptr<Node> node(new Node());
   node->directory_ = directory;
-  Result<base::UniqueFd> lock = open_file(directory + "/lock", O_RDWR);
+  // Whoever made the directory may have died before it made the files: then they are empty.
+  Result<base::UniqueFd> lock = open_file(directory + "/lock", O_RDWR | O_CREAT);
   if (!lock) return lock.status();
   node->lock_fd_ = std::move(lock).value();
   if (flock(node->lock_fd_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -120,18 +121,20 @@ Result<std::unique_ptr<Node>> Node::open_left_behind(const std::string& director
 
 Status Node::map_tables(bool create) {
   const std::string path = directory_ + "/node";
-  Result<base::UniqueFd> fd = open_file(path, create ? O_RDWR | O_CREAT : O_RDWR);
+  Result<base::UniqueFd> fd = open_file(path, O_RDWR | O_CREAT);
   if (!fd) return fd.status();
   struct stat st {};
   if (fstat(fd->get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
-  const bool fresh = create && st.st_size == 0;
   const Status other_version(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
-  if (fresh && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
-  if (!fresh && static_cast<std::size_t>(st.st_size) != kNodeBytes) return other_version;
+  if (st.st_size == 0 && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+  if (st.st_size != 0 && static_cast<std::size_t>(st.st_size) != kNodeBytes) return other_version;
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
   mapping_ = std::move(mapping).value();
-  if (!fresh) return header().magic == kNodeMagic && header().version == kVersion ? Status() : other_version;
+  if (header().magic == kNodeMagic) return header().version == kVersion ? Status() : other_version;
+  if (header().magic != 0) return other_version;
+  // New, or its maker died on the way: nobody has used it.
+  if (!create) return {};
 
   if (Status status = mapping_.populate(0, kFilesOffset); !status) return status.on_path(path);
   NodeHeader& tables = header();
@@ -154,6 +157,8 @@ void Node::leave() {
     unused = unused && process(i).live.load(std::memory_order_acquire) == kNotLive;
   }
   if (unused) {
+    // Also of those that died before they had told anyone about theirs.
+    for (std::uint32_t i = 0; i < process_count(); ++i) unlink(journal_path(i).c_str());
     unlink((directory_ + "/node").c_str());
     unlink((directory_ + "/lock").c_str());
     rmdir(directory_.c_str());

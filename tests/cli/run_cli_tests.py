@@ -47,11 +47,6 @@ FAKE_LAUNCHER = """\
     if "FAKE_SUMMARY" in os.environ:
         with open(given["SPILLWAY_SUMMARY_FILE"], "a") as file:
             file.write(os.environ["FAKE_SUMMARY"])
-    if "FAKE_JOURNAL" in os.environ:
-        job = os.path.join(given["SPILLWAY_SHM_DIR"], "spillway-%d" % os.getuid(), given["SPILLWAY_JOB"])
-        os.makedirs(job)
-        with open(os.path.join(job, "segment"), "w") as file:
-            file.write(os.environ["FAKE_JOURNAL"])
     caught = []
     if "FAKE_WAIT_FOR" in os.environ:
         number = int(os.environ["FAKE_WAIT_FOR"])
@@ -224,8 +219,8 @@ class BadArguments(CliTest):
         self.refused(["run", "--"], "no command behind '--'")
 
     def test_unknown_commands(self):
-        self.refused([], "no command given", "accepted: doctor, run")
-        self.refused(["rum"], "unknown command 'rum'", "did you mean 'run'?", "accepted: doctor, run")
+        self.refused([], "no command given", "accepted: doctor, recover, run, status")
+        self.refused(["rum"], "unknown command 'rum'", "did you mean 'run'?", "accepted: doctor, recover, run, status")
         self.refused(["--stage", "none"], "unknown option --stage", "accepted: --help, --version")
         self.refused(["doctor", "extra"], "unexpected argument 'extra'")
         self.refused(["doctor", "--memory", "much"], "--memory: 'much'")
@@ -441,20 +436,13 @@ class Run(CliTest):
                                      code=code)
                 self.assertEqual(result.stderr, "")
 
-    def test_journals_left_behind(self):
-        result = self.run_ok("--shm-dir", "../shm", "--", "mpiexec", self.program(),
-                             environment={"FAKE_JOURNAL": "x" * 2048, "FAKE_KILL": "9"}, code=137)
-        directory = next((self.root / "shm").glob("spillway-*/*"))
-        self.assertIn(f"the job left journals of 2.00 KiB in {directory}", result.stderr)
-        self.assertIn(f"`spillway recover {directory}`", result.stderr)
-
 
 class Information(CliTest):
     def test_help_and_version(self):
         result = self.spillway("--version")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"^spillway \d+\.\d+\.\d+\n$")
-        for arguments in (["--help"], ["run", "--help"], ["doctor", "--help"]):
+        for arguments in (["--help"], *([name, "--help"] for name in ("run", "doctor", "status", "recover"))):
             result = self.spillway(*arguments)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
