@@ -11,6 +11,9 @@ add_custom_target(spillway_mpi_symbols DEPENDS ${_generated})
 
 file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mpi/*.cc ${CMAKE_SOURCE_DIR}/src/interpose/*.cc)
 list(FILTER _sources EXCLUDE REGEX "_test\\.cc$")
+# Defines both open and open64, and must not have the one renamed to the other.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/interpose/libc_symbols.cc PROPERTIES
+  COMPILE_OPTIONS "-U_FILE_OFFSET_BITS;-U_FORTIFY_SOURCE;-Wno-pedantic")
 
 # spillway_preload(NAME PREFIX): libspillway-NAME.so for the MPI whose headers lie in PREFIX/include.
 function(spillway_preload name prefix)
@@ -22,7 +25,7 @@ function(spillway_preload name prefix)
   add_library(${target} SHARED ${_sources} ${_generated})
   add_dependencies(${target} spillway_mpi_symbols)
   target_include_directories(${target} SYSTEM PRIVATE ${prefix}/include)
-  target_link_libraries(${target} PRIVATE spillway_file spillway_flags ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE spillway_file spillway_posix spillway_flags ${CMAKE_DL_LIBS})
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/interpose/exports.map)
   # Nothing of ours, and nothing of the C++ runtime, may be seen by, or depend on, the host program.
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL

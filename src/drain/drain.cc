@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/inside.h"
 #include "base/log.h"
 
 namespace spillway::drain {
@@ -183,6 +184,7 @@ void Drain::resume() {
 // --- the background thread ---
 
 void Drain::run() {
+  const base::Inside inside;
   std::vector<Item> batch;
   for (;;) {
     seal_waiting();

@@ -1,6 +1,8 @@
 #include "interpose/special.h"
 
 #include "mpi/errhandler.h"
+#include "mpi/process.h"
+#include "posix/arrivals.h"
 
 namespace spillway::interpose::special {
 
@@ -9,7 +11,11 @@ namespace spillway::interpose::special {
 
 int MPI_File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh) {
   static const auto below = SPILLWAY_NEXT(MPI_File_open);
-  return guarded([&] { return mpi::calls::open(comm, filename, amode, info, fh, below); });
+  return guarded([&] {
+    const int error = mpi::calls::open(comm, filename, amode, info, fh, below);
+    if (journal::Node* node = mpi::Process::instance().node(); node != nullptr) posix::watch(*node);
+    return error;
+  });
 }
 
 int MPI_File_close(MPI_File* fh) {

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/inside.h"
 #include "mpi/api.h"
 #include "mpi/calls.h"
 #include "mpi/handle.h"
@@ -19,9 +20,10 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(mpi::next_function(name));
 }
 
-// No exception leaves for the program.
+// What the body calls is not intercepted again, and no exception leaves for the program.
 template <typename Body>
 int guarded(Body&& body) noexcept {
+  const base::Inside inside;
   try {
     return body();
   } catch (const std::bad_alloc&) {

@@ -455,6 +455,7 @@ void Journal::publish(std::uint32_t file, const extent::Extent& bounds) {
   const std::uint32_t count = pending.count.load(std::memory_order_relaxed);
   if (count == 0) {
     node_.add_file_user(file);
+    node_.header().pending_files.fetch_add(1, std::memory_order_release);
     pending.begin.store(bounds.offset, std::memory_order_relaxed);
     pending.end.store(bounds.end(), std::memory_order_relaxed);
   } else {
@@ -470,7 +471,9 @@ void Journal::unpublish(std::uint32_t file) {
   const std::uint32_t count = pending.count.load(std::memory_order_relaxed) - 1;
   pending.count.store(count, std::memory_order_release);
   node_.file(file).pending_records.fetch_sub(1, std::memory_order_release);
-  if (count == 0) node_.release_file(file);
+  if (count > 0) return;
+  node_.header().pending_files.fetch_sub(1, std::memory_order_relaxed);
+  node_.release_file(file);
 }
 
 std::vector<Journal::Piece> Journal::find(std::uint32_t file, const extent::Extent& range) {

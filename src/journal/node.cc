@@ -323,13 +323,26 @@ Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& 
     fresh.next_in_bucket = bucket;
     bucket = slot;
   }
-  // The name of the latest open: where recovery looks first.
+  store_path(slot, path);  // the name of the latest open
+  ++file(slot).open_count;
+  return slot;
+}
+
+void Node::store_path(std::uint32_t slot, const std::string& path) {
   char* stored = reinterpret_cast<char*>(mapping_.data() + kPathsOffset + slot * kPathBytesMax);
   const std::size_t length = std::min(path.size(), kPathBytesMax - 1);
   std::memcpy(stored, path.data(), length);
   stored[length] = '\0';
-  ++file(slot).open_count;
-  return slot;
+}
+
+void Node::set_file_path(std::uint32_t slot, const std::string& path) {
+  Locked lock(header());
+  store_path(slot, path);
+}
+
+bool Node::file_in_use(std::uint32_t slot) const {
+  Locked lock(header());
+  return slot < header().files && file(slot).used != 0;
 }
 
 std::optional<std::uint32_t> Node::find_file(const FileKey& key) {

@@ -101,7 +101,10 @@ class Node {
   // The slot is given back with its last user; every pending record is a user.
   void release_file(std::uint32_t slot);
   [[nodiscard]] FileSlot& file(std::uint32_t slot) const;
+  [[nodiscard]] bool file_in_use(std::uint32_t slot) const;
+  // Where recovery will look for the file.
   [[nodiscard]] std::string file_path(std::uint32_t slot) const;
+  void set_file_path(std::uint32_t slot, const std::string& path);
 
   // --- small shared blocks ---
   // Zeroed, 64-byte aligned.  Fails: no_space.
@@ -120,6 +123,7 @@ class Node {
   Status map_tables(bool create);
   [[nodiscard]] std::uint32_t bucket_of(const FileKey& key) const;
   [[nodiscard]] std::uint32_t find_locked(const FileKey& key) const;
+  void store_path(std::uint32_t slot, const std::string& path);
 
   std::string directory_;
   base::UniqueFd lock_fd_;  // the file `lock`: held while processes come and go

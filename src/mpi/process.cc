@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file_patterns.h"
+#include "base/inside.h"
 #include "base/log.h"
 #include "base/summary.h"
 #include "mpi/api.h"
@@ -123,6 +124,7 @@ void Process::start() {
 }
 
 void Process::finish() {
+  const base::Inside inside;
   {
     base::MutexLock lock(mutex_);
     if (finished_ || runtime_ == nullptr || pid_ != getpid()) return;  // a forked child has no thread and nothing of its own
