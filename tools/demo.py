@@ -3,7 +3,7 @@
 through its MPI's own MPI-IO and once under Spillway. Prints the times, compares the files, draws where the time went.
 
 The file system is slowfs with a limit on its bandwidth. A short calibration measures the computation of this machine
-and sets the limit so that writing one snapshot takes 0.7 of the computation between two."""
+and sets the limit so that writing one snapshot takes 0.75 of the computation between two."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from slowmount import SlowFs
 SKIPPED = 77
 GRID = 2048  # 32 MiB a snapshot
 SWEEPS = 4
-DRAIN_PER_COMPUTE = 0.7
+DRAIN_PER_COMPUTE = 0.75
 LIMIT_S = 600  # of one run of the program
 MPI_IO_NAMES = {"mpich": "MPICH's own MPI-IO", "openmpi": "Open MPI's own MPI-IO"}
 
@@ -87,7 +87,7 @@ class Progress:
     """A line that is rewritten on a terminal, and printed now and then elsewhere."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out, self._live, self._printed = out, out.isatty(), 0.0
+        self._out, self._live, self._printed = out, out.isatty(), time.monotonic()
 
     def show(self, text: str) -> None:
         if self._live:
@@ -100,7 +100,6 @@ class Progress:
     def end(self, text: str) -> None:
         self._out.write(("\r\033[K" if self._live else "") + f"{text}\n")
         self._out.flush()
-        self._printed = 0.0
 
 
 def snapshots_in(log: Path) -> int:
