@@ -183,6 +183,7 @@ def throughput(title: str, note: str, charts: list[Chart], unit: str, x_label: s
         x += 46 + 6.5 * len(series.label)
 
     points = [p for chart in charts for s in chart.series for p in s.points]
+    places = sorted({p.x for p in points})
     values = [value for p in points for value in (p.low, p.high) if value > 0]
     floor = 10 ** (math.floor(math.log10(min(values)) * 3) / 3)
     ceiling = 10 ** (math.ceil(math.log10(max(values)) * 3) / 3)
@@ -202,7 +203,6 @@ def throughput(title: str, note: str, charts: list[Chart], unit: str, x_label: s
                     canvas.line(origin_x, y_of(value), origin_x + inner_width, y_of(value), GRID)
                     canvas.text(origin_x - 8, y_of(value) + 4, f"{value:,.0f}", 11, FAINT, "end")
         canvas.rotated(origin_x - 54, origin_y + inner_height / 2, unit)
-        places = sorted({p.x for s in chart.series for p in s.points})
         at = {x: origin_x + inner_width * (i + 0.5) / len(places) for i, x in enumerate(places)}
         for x, place in at.items():
             canvas.text(place, origin_y + inner_height + 18, str(x), 11, FAINT, "middle")
