@@ -431,6 +431,7 @@ static struct fuse* mount_at(const char* mount_point) {
   struct fuse_args args = FUSE_ARGS_INIT(geteuid() == 0 ? 5 : 3, options);
   const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
   struct fuse* fuse = fuse_new(&args, &operations, sizeof operations, NULL);
+  fuse_opt_free_args(&args);
   if (!fuse) errx(1, "libfuse refuses its options");
   if (fuse_mount(fuse, mount_point)) errx(1, "cannot mount on %s: is /dev/fuse there, and fusermount3?", mount_point);
   struct fuse_session* session = fuse_get_session(fuse);
