@@ -4,7 +4,8 @@
     launch.py [--mpi mpich|openmpi] N PROGRAM [ARGUMENT]...
 
 As a module: Mpi says where an MPI is, how to start a program with it and in which environment; run() runs a command
-under a time limit and leaves no process behind."""
+under a time limit and leaves no process behind. DEV_BUILD, DEV_MPICH_ROOT and DEV_OPENMPI_ROOT in the environment stand
+for build, build/mpi/mpich and build/mpi/openmpi; names that begin with SPILLWAY_ belong to Spillway itself."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILD = Path(os.environ.get("SPILLWAY_BUILD", ROOT / "build"))
+BUILD = Path(os.environ.get("DEV_BUILD", ROOT / "build"))
 SPILLWAY = BUILD / "bin" / "spillway"
 NAMES = ("mpich", "openmpi")
 
@@ -52,7 +53,7 @@ class Mpi:
         """The project's own MPI of that name. Raises Missing."""
         if name not in NAMES:
             raise Missing(f"--mpi {name}: must be one of {', '.join(NAMES)}")
-        root = Path(os.environ.get(f"SPILLWAY_{name.upper()}_ROOT") or BUILD / "mpi" / name)
+        root = Path(os.environ.get(f"DEV_{name.upper()}_ROOT") or BUILD / "mpi" / name)
         if not (root / "bin" / "mpiexec").exists():
             raise Missing(f"{root} has no bin/mpiexec: run ./dev build")
         return cls(name, root)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOWFS = Path(os.environ.get("SPILLWAY_BUILD", ROOT / "build")) / "bin" / "slowfs"
+SLOWFS = Path(os.environ.get("DEV_BUILD", ROOT / "build")) / "bin" / "slowfs"
 MIB = 1 << 20
 accuracy = "--accuracy" in sys.argv
 

@@ -22,7 +22,7 @@ class Launch(unittest.TestCase):
             self.assertNotIn("MPIR_CVAR_NOLOCAL", mpich.environment(more_than_cores, share_cores=False))
 
     def test_an_mpi_that_is_not_there(self) -> None:
-        with mock.patch.dict(os.environ, {"SPILLWAY_MPICH_ROOT": "/nowhere"}):
+        with mock.patch.dict(os.environ, {"DEV_MPICH_ROOT": "/nowhere"}):
             with self.assertRaisesRegex(launch.Missing, "/nowhere has no bin/mpiexec"):
                 launch.Mpi.named("mpich")
         with self.assertRaisesRegex(launch.Missing, "lam: must be one of mpich, openmpi"):
