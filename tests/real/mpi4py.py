@@ -214,6 +214,17 @@ def table(reports: dict[Job, Report]) -> tuple[str, list[str]]:
     return "\n".join(lines), found
 
 
+def shortened(found: list[str]) -> list[str]:
+    """Of those that never ran only the first of each job, with their number: they say nothing the last that ran does
+    not."""
+    never: dict[str, list[str]] = {}
+    for line in found:
+        if line.endswith(": not run"):
+            never.setdefault(line.rsplit(": ", 2)[0], []).append(line)
+    first = {lines[0]: f" (and {len(lines) - 1} more)" if len(lines) > 1 else "" for lines in never.values()}
+    return [line + first.get(line, "") for line in found if not line.endswith(": not run") or line in first]
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", action="append", choices=launch.NAMES)
@@ -244,7 +255,7 @@ def main(arguments: list[str]) -> int:
     print("\n" + text)
     for job in unfinished:
         print(f"{job}: did not come to its end, so there is nothing to compare with")
-    for line in found:
+    for line in shortened(found):
         print(f"LOST {line}")
     print(f"mpi4py: {len(reports)} runs, {len(found)} tests lost under Spillway; outputs in {OUT / 'logs'}")
     return 1 if found or unfinished else 0

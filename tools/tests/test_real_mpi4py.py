@@ -67,6 +67,12 @@ class Compare(unittest.TestCase):
         self.assertIn("1 ok, 1 LOST", text)
         self.assertEqual(found, ["mpich, 2 ranks, under Spillway, --stage memory: b: not run"])
 
+    def test_tests_that_never_ran_are_counted(self) -> None:
+        found = ["mpich, 2 ranks: a: fail", "mpich, 2 ranks: b: not run", "mpich, 2 ranks: c: not run",
+                 "mpich, 4 ranks: b: not run"]
+        self.assertEqual(runner.shortened(found), ["mpich, 2 ranks: a: fail", "mpich, 2 ranks: b: not run (and 1 more)",
+                                                   "mpich, 4 ranks: b: not run"])
+
 
 if __name__ == "__main__":
     unittest.main()
