@@ -26,7 +26,9 @@ function(spillway_preload name prefix)
   add_dependencies(${target} spillway_mpi_symbols)
   target_include_directories(${target} SYSTEM PRIVATE ${prefix}/include)
   target_link_libraries(${target} PRIVATE spillway_file spillway_posix spillway_flags ${CMAKE_DL_LIBS})
-  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/interpose/exports.map)
+  # Callbacks of the same name and shape lie in several files: one unit each.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF
+    LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/interpose/exports.map)
   # Nothing of ours, and nothing of the C++ runtime, may be seen by, or depend on, the host program.
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
     -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/interpose/exports.map -Wl,-z,defs)

@@ -33,6 +33,7 @@ function(spillway_room name)
   if(SPILLWAY_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE spillway_${name} GTest::gtest_main GTest::gmock)
+    set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)  # each test file has constants of its own
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
 endfunction()

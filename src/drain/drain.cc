@@ -20,6 +20,11 @@ constexpr std::int64_t kBatchBytesMax = 4 << 20;
 constexpr std::size_t kBatchRecordsMax = 256;
 constexpr std::int64_t kWaitNs = 1'000'000;
 constexpr int kTurnsBetweenLivenessChecks = 1000;
+// While the program's ranks are inside I/O calls the cores are theirs, up to this long after the last record came.
+constexpr std::int64_t kHoldBackNs = 5'000'000;
+// Checksumming may add this share to the time of a write, at this many bytes a nanosecond.
+constexpr std::int64_t kSealShare = 20;
+constexpr std::int64_t kSealBytesPerNs = 8;
 constexpr std::int64_t kHousekeepingNs = 500'000'000;
 
 // Makes the failure known to every rank of the node.
@@ -67,8 +72,10 @@ void Drain::finish() {
 // --- the foreground's side ---
 
 void Drain::submit(const journal::RecordId& id, std::shared_ptr<Target> target) {
+  const std::int64_t now_ns = parts_.clock.now_ns();
   {
     base::MutexLock lock(mutex_);
+    newest_ns_ = now_ns;
     ++files_[target->slot].submitted;
     queue_.push_back({id, std::move(target)});
     ++unsealed_;
@@ -97,7 +104,10 @@ Status Drain::wait(std::uint32_t slot, const std::function<void()>& progress) {
       if (first) goal = state.submitted;
       if (!state.stuck.empty()) return state.failure;
       if (state.done >= goal) return {};
+      ++waiters_;
+      if (first) work_.notify_one();
       changed_.wait_for(mutex_, std::chrono::nanoseconds(kWaitNs));
+      --waiters_;
     }
     progress();
   }
@@ -187,28 +197,36 @@ void Drain::run() {
   const base::Inside inside;
   std::vector<Item> batch;
   for (;;) {
-    seal_waiting();
     if (!take_batch(batch)) {
       base::MutexLock lock(mutex_);
       if (stopping_ && queue_.empty()) return;
       continue;
     }
+    const std::int64_t begin_ns = parts_.clock.now_ns();
     complete(batch, write_batch(batch));
+    last_write_ns_ = parts_.clock.now_ns() - begin_ns;
+    seal_some();
   }
 }
 
-// Checksums what waits, so that it can be checked if the process dies before it is written.
-void Drain::seal_waiting() {
+// What waits long is worth a checksum, by which recovery can tell whether the bytes are still those that were written. Where the storage
+// is fast nothing waits long, and the cores are left alone.
+void Drain::seal_some() {
+  std::int64_t budget_bytes = last_write_ns_ / kSealShare * kSealBytesPerNs;
   for (;;) {
     Item item;
     {
       base::MutexLock lock(mutex_);
       if (unsealed_ == 0) return;
       item = queue_[queue_.size() - unsealed_];
+      if (!item.is_close()) {
+        budget_bytes -= static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);
+        if (budget_bytes < 0) return;
+        in_flight_.push_back(item);  // so that discard() leaves it alone meanwhile
+      }
       --unsealed_;
-      if (item.is_close()) continue;
-      in_flight_.push_back(item);  // so that discard() leaves it alone meanwhile
     }
+    if (item.is_close()) continue;
     parts_.journal.seal(item.id);
     {
       base::MutexLock lock(mutex_);
@@ -218,10 +236,16 @@ void Drain::seal_waiting() {
   }
 }
 
+bool Drain::hold_back() {
+  if (stopping_ || parts_.node.header().calls_inside.load(std::memory_order_relaxed) == 0) return false;
+  return parts_.clock.now_ns() - newest_ns_ < kHoldBackNs && !parts_.journal.space_wanted() && waiters_ == 0;
+}
+
 bool Drain::take_batch(std::vector<Item>& batch) {
   batch.clear();
   {
     base::MutexLock lock(mutex_);
+    while (!queue_.empty() && !paused_ && hold_back()) work_.wait_for(mutex_, std::chrono::nanoseconds(kWaitNs));
     std::int64_t bytes = 0;
     while (!paused_ && !queue_.empty() && (batch.empty() || extends(batch, queue_.front(), bytes))) {
       const Item& item = queue_.front();

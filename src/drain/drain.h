@@ -99,7 +99,9 @@ class Drain {
   void complete(const std::vector<Item>& batch, const Status& status);
   void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status) SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] bool busy_with(std::uint32_t slot) const SPILLWAY_REQUIRES(mutex_);
-  void seal_waiting();
+  // Checksums records that wait, for as long as is small beside what a write takes.
+  void seal_some();
+  [[nodiscard]] bool hold_back() SPILLWAY_REQUIRES(mutex_);
   void idle() SPILLWAY_EXCLUDES(mutex_);
 
   Parts parts_;
@@ -111,6 +113,9 @@ class Drain {
   std::unordered_map<std::uint32_t, FileState> files_ SPILLWAY_GUARDED_BY(mutex_);
   std::size_t unsealed_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // at the end of queue_
   std::vector<Item> in_flight_ SPILLWAY_GUARDED_BY(mutex_);
+  int waiters_ SPILLWAY_GUARDED_BY(mutex_) = 0;
+  std::int64_t newest_ns_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // when the last record was submitted
+  std::int64_t last_write_ns_ = 0;                          // how long the last write took; the background thread's own
   bool stopping_ SPILLWAY_GUARDED_BY(mutex_) = false;
   bool paused_ SPILLWAY_GUARDED_BY(mutex_) = false;
 };

@@ -226,7 +226,7 @@ void OpenFile::count_written(std::int64_t bytes, bool staged) {
 }
 
 Status OpenFile::write(const Transfer& transfer) {
-  const base::Activity::Call inside(context_.runtime.activity());
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "write", path(), transfer.length);
   Status status = check(transfer, true);
   if (status.ok()) status = background_error();
@@ -240,7 +240,7 @@ Status OpenFile::write(const Transfer& transfer) {
 }
 
 Result<std::int64_t> OpenFile::read(const Transfer& transfer) {
-  const base::Activity::Call inside(context_.runtime.activity());
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "read", path(), transfer.length);
   if (Status status = check(transfer, false); !status) return status;
   const collective::Call call = call_for(transfer);
@@ -253,7 +253,7 @@ Result<std::int64_t> OpenFile::read(const Transfer& transfer) {
 }
 
 Status OpenFile::write_all(const Transfer& transfer) {
-  const base::Activity::Call inside(context_.runtime.activity());
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "write_all", path(), transfer.length);
   Transfer checked = transfer;
   checked.precondition = check(transfer, true);
@@ -277,7 +277,7 @@ Status OpenFile::write_all(const Transfer& transfer) {
 }
 
 Result<std::int64_t> OpenFile::read_all(const Transfer& transfer) {
-  const base::Activity::Call inside(context_.runtime.activity());
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "read_all", path(), transfer.length);
   Transfer checked = transfer;
   checked.precondition = check(transfer, false);

@@ -119,7 +119,7 @@ Status OpenFile::preallocate(std::int64_t bytes, const Status& mine) {
 // --- sync and modes ---
 
 Status OpenFile::sync() {
-  const base::Activity::Call inside(context_.runtime.activity());
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "sync", path());
   Status mine = background_error();
   if (mine.ok() && mode_.access == storage::Access::read_only) {

@@ -77,6 +77,21 @@ class Runtime {
   bool finished_ = false;
 };
 
+// The program is inside an I/O call while one exists: counted for the summary, and known to the drains of the node.
+class InsideCall {
+ public:
+  explicit InsideCall(Runtime& runtime) : inside_(runtime.activity()), calls_(runtime.node().header().calls_inside) {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~InsideCall() { calls_.fetch_sub(1, std::memory_order_relaxed); }
+  InsideCall(const InsideCall&) = delete;
+  InsideCall& operator=(const InsideCall&) = delete;
+
+ private:
+  base::Activity::Call inside_;
+  std::atomic<std::uint32_t>& calls_;
+};
+
 // An entry in the trace for the time it exists.
 class TraceScope {
  public:

@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t kWorthwhileBytes = 64 * 1024;
 // Payloads of this size and above are aligned to pages like their place in the file, so that they can be drained directly.
 constexpr std::uint64_t kAlignedPayloadMin = 64 * 1024;
-constexpr std::uint32_t kPrefaultedSegmentsMin = 8;
+// Taken ahead of the first write; more as more turns out to be used.
+constexpr std::int64_t kPrefaultedBytesMin = 64 << 20;
 
 struct FileLayout {
   std::uint64_t segments_offset;
@@ -309,7 +310,8 @@ bool Journal::prefault() {
   std::uint32_t segment = kNone;
   {
     base::MutexLock lock(mutex_);
-    const std::uint32_t wanted = std::min(segments_allowed(), std::max(kPrefaultedSegmentsMin, 2 * in_use_peak_));
+    const auto at_least = static_cast<std::uint32_t>(kPrefaultedBytesMin / options_.segment_payload_bytes);
+    const std::uint32_t wanted = std::min(segments_allowed(), std::max(at_least, 2 * in_use_peak_));
     if (in_use_ + free_.size() + populating_ >= wanted || untouched_.empty()) return false;
     segment = untouched_.back();
     untouched_.pop_back();
@@ -445,7 +447,14 @@ void Journal::seal(const RecordId& id) {
 
 void Journal::wait_for_space(std::int64_t timeout_ns) {
   base::MutexLock lock(mutex_);
+  ++space_waiters_;
   space_.wait_for(mutex_, std::chrono::nanoseconds(timeout_ns));
+  --space_waiters_;
+}
+
+bool Journal::space_wanted() const {
+  base::MutexLock lock(mutex_);
+  return space_waiters_ > 0;
 }
 
 // --- what others can see ---

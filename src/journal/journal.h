@@ -106,6 +106,8 @@ class Journal {
 
   // Waits until space may have come back, at most timeout_ns.
   void wait_for_space(std::int64_t timeout_ns);
+  // Somebody is waiting for it.
+  [[nodiscard]] bool space_wanted() const;
 
   // Takes one more segment's pages ahead of need, if that seems useful. True if it did something. For idle background threads.
   bool prefault();
@@ -191,6 +193,7 @@ class Journal {
   std::uint32_t current_ SPILLWAY_GUARDED_BY(mutex_) = kNone;
   std::uint32_t current_scratch_ SPILLWAY_GUARDED_BY(mutex_) = kNone;
   std::int64_t pending_bytes_ SPILLWAY_GUARDED_BY(mutex_) = 0;
+  int space_waiters_ SPILLWAY_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::uint32_t, Index> index_ SPILLWAY_GUARDED_BY(mutex_);
   std::vector<std::pair<std::uint32_t, RecordId>> filling_ SPILLWAY_GUARDED_BY(mutex_);
 };

@@ -85,6 +85,8 @@ struct NodeHeader {
   // Moves on whenever records were retired somewhere on the node; futex for those who wait for that.
   alignas(64) std::atomic<std::uint32_t> retired_event;
   std::atomic<std::uint32_t> retired_waiters;
+  // Processes inside an I/O call of the program: the drains hold back a moment for them. A hint only: relaxed, and wrong after a crash.
+  std::atomic<std::uint32_t> calls_inside;
   // Pairs of process and file with something pending: zero is all that most callers ever look at. Release when raised.
   std::atomic<std::uint32_t> pending_files;
   alignas(64) std::uint32_t file_bucket[kFileBuckets];  // guarded by mutex
