@@ -40,8 +40,8 @@ void walk(benchmark::State& state, const Pattern& pattern) {
       benchmark::DoNotOptimize(cursor.next());
     }
   }
-  state.counters["per_run"] = benchmark::Counter(static_cast<double>(runs),
-                                                 benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_run"] =
+      benchmark::Counter(static_cast<double>(runs), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void walk_rows_of_planes(benchmark::State& state) {
@@ -260,16 +260,15 @@ BENCHMARK_CAPTURE(copy_pieces, both, Shape::both)->Apply(piece_lengths);
 void pack_by_moves(benchmark::State& state) {
   constexpr std::int64_t kBytes = 16 << 20;
   const std::int64_t length = state.range(0);
-  const FileView view =
-      FileView::make(0, 8, extent::Pattern::block(0, length), length * kRanks, true).value();
+  const FileView view = FileView::make(0, 8, extent::Pattern::block(0, length), length * kRanks, true).value();
   std::vector<std::byte> file(static_cast<std::size_t>(kBytes * kRanks));
   std::vector<std::byte> memory(static_cast<std::size_t>(kBytes), std::byte{3});
   const MemoryLayout layout = MemoryLayout::contiguous_bytes(memory.data(), kBytes);
   for (auto _ : state) {
     for (MoveCursor cursor(view, layout, 0, {0, kBytes}); !cursor.done();) {
       const Move move = cursor.next();
-      copy_strided(file.data() + move.file_offset, move.file_stride, move.memory, move.memory_stride,
-                   move.length, move.count);
+      copy_strided(file.data() + move.file_offset, move.file_stride, move.memory, move.memory_stride, move.length,
+                   move.count);
     }
   }
   state.SetBytesProcessed(state.iterations() * kBytes);

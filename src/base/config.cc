@@ -22,8 +22,8 @@ constexpr std::string_view kPrefix = "SPILLWAY_";
 
 // Enumerators and their names in `choices` have the same order, so a choice is handled by its index.
 using Field = std::variant<Stage Settings::*, AlgorithmChoice Settings::*, ClosePolicy Settings::*,
-                           DirectIo Settings::*, LogLevel Settings::*, std::int64_t Settings::*,
-                           bool Settings::*, std::string Settings::*, std::vector<std::string> Settings::*>;
+                           DirectIo Settings::*, LogLevel Settings::*, std::int64_t Settings::*, bool Settings::*,
+                           std::string Settings::*, std::vector<std::string> Settings::*>;
 
 constexpr OptionSpec kTable[] = {
     {"stage", OptionType::choice, "memory", 0, 0, "none|memory", kEverywhere,
@@ -77,8 +77,7 @@ constexpr OwnVariable kOwnVariables[] = {
     {"SPILLWAY_CONFIG", "The configuration file to read instead of ./spillway.toml. Empty: none."},
     {"SPILLWAY_LIBDIR", "The directory in which `spillway` looks for the preload libraries."},
     {"SPILLWAY_JOB", "The name of the job, the same in all its processes. Set by `spillway run`."},
-    {"SPILLWAY_SUMMARY_FILE",
-     "The file to which the last process of a node adds its summary. Set by `spillway run`."},
+    {"SPILLWAY_SUMMARY_FILE", "The file to which the last process of a node adds its summary. Set by `spillway run`."},
 };
 
 std::vector<std::string_view> split_choices(std::string_view choices) {
@@ -103,8 +102,7 @@ std::string bytes_text(const OptionSpec& option, std::int64_t bytes) {
   };
   constexpr Unit kUnits[] = {{1024 * kGiB, "TiB"}, {kGiB, "GiB"}, {kMiB, "MiB"}, {kKiB, "KiB"}};
   for (const Unit& unit : kUnits) {
-    if (bytes >= unit.bytes && bytes % unit.bytes == 0)
-      return fmt::format("{}{}", bytes / unit.bytes, unit.name);
+    if (bytes >= unit.bytes && bytes % unit.bytes == 0) return fmt::format("{}{}", bytes / unit.bytes, unit.name);
   }
   return fmt::format("{}", bytes);
 }
@@ -182,12 +180,11 @@ Status unknown_variable(std::string_view name) {
   for (const OptionSpec& option : kTable) names.push_back(environment_name(option));
   for (const OwnVariable& variable : kOwnVariables) names.emplace_back(variable.name);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  return {Code::bad_argument, fmt::format("unknown variable {}{} (accepted: {})", name,
-                                          did_you_mean(name, candidates), fmt::join(names, ", "))};
+  return {Code::bad_argument, fmt::format("unknown variable {}{} (accepted: {})", name, did_you_mean(name, candidates),
+                                          fmt::join(names, ", "))};
 }
 
-Status set_from_environment(Settings& settings, std::string_view variable, std::string_view value,
-                            Origins* origins) {
+Status set_from_environment(Settings& settings, std::string_view variable, std::string_view value, Origins* origins) {
   const auto own = [&](const OwnVariable& candidate) { return candidate.name == variable; };
   if (std::any_of(std::begin(kOwnVariables), std::end(kOwnVariables), own)) return {};
   for (const OptionSpec& option : kTable) {
@@ -203,9 +200,8 @@ Status set_from_file(Settings& settings, const FileEntry& entry, std::string_vie
   if (find_option(entry.key) == nullptr) {
     std::vector<std::string_view> names;
     for (const OptionSpec& option : kTable) names.push_back(option.name);
-    return {Code::bad_argument,
-            fmt::format("{}:{}: unknown key '{}'{} (accepted: {})", file, entry.line, entry.key,
-                        did_you_mean(entry.key, names), fmt::join(names, ", "))};
+    return {Code::bad_argument, fmt::format("{}:{}: unknown key '{}'{} (accepted: {})", file, entry.line, entry.key,
+                                            did_you_mean(entry.key, names), fmt::join(names, ", "))};
   }
   if (origins != nullptr) (*origins)[entry.key] = origin;
   return set_option(settings, entry.key, entry.value, origin);
@@ -253,18 +249,16 @@ std::string accepted_text(const OptionSpec& option) {
       break;
   }
   return fmt::format("{}{}a size from {} to {}, for example 8MiB", option.choices,
-                     option.choices.empty() ? "" : ", or ",
-                     option.min == 0 ? "0" : bytes_text(option, option.min), bytes_text(option, option.max));
+                     option.choices.empty() ? "" : ", or ", option.min == 0 ? "0" : bytes_text(option, option.min),
+                     bytes_text(option, option.max));
 }
 
-Status set_option(Settings& settings, std::string_view name, std::string_view value,
-                  std::string_view origin) {
+Status set_option(Settings& settings, std::string_view name, std::string_view value, std::string_view origin) {
   const OptionSpec* option = find_option(name);
-  if (option == nullptr)
-    return {Code::bad_argument, fmt::format("{}: no option is named '{}'", origin, name)};
+  if (option == nullptr) return {Code::bad_argument, fmt::format("{}: no option is named '{}'", origin, name)};
   if (std::visit(FieldWriter{*option, value, settings}, field_of(*option))) return {};
-  return {Code::bad_argument, fmt::format("{}: '{}' {}; accepted: {}", origin, value, reason(*option, value),
-                                          accepted_text(*option))};
+  return {Code::bad_argument,
+          fmt::format("{}: '{}' {}; accepted: {}", origin, value, reason(*option, value), accepted_text(*option))};
 }
 
 std::int64_t automatic_memory_bytes(std::int64_t node_bytes, std::int64_t shm_bytes, int processes) {
@@ -295,8 +289,7 @@ std::string configuration_file(const EnvironmentList& environment) {
   return ::access(kDefaultFile, F_OK) == 0 ? kDefaultFile : "";
 }
 
-Result<Settings> load_settings(const EnvironmentList& environment, const std::string& file,
-                               Origins* origins) {
+Result<Settings> load_settings(const EnvironmentList& environment, const std::string& file, Origins* origins) {
   Settings settings;
   if (!file.empty()) {
     const Result<std::vector<FileEntry>> entries = read_configuration_file(file);

@@ -71,8 +71,7 @@ Status set_option(Settings& settings, std::string_view name, std::string_view va
 
 // What `memory = auto` means: an eighth of the node's memory, at most half of what the file system of shm_dir
 // can hold, shared evenly by the processes of the node.
-[[nodiscard]] std::int64_t automatic_memory_bytes(std::int64_t node_bytes, std::int64_t shm_bytes,
-                                                  int processes);
+[[nodiscard]] std::int64_t automatic_memory_bytes(std::int64_t node_bytes, std::int64_t shm_bytes, int processes);
 
 // The text of an option's value in force; parses back to the same value.
 [[nodiscard]] std::string option_value_text(const Settings& settings, std::string_view name);
@@ -91,8 +90,7 @@ using Origins = std::map<std::string, std::string, std::less<>>;
 // Defaults, then the file, then the environment. `file` empty: none. Unknown keys in the file and unknown
 // SPILLWAY_ variables are errors too (a spelling mistake must not be silent); variables that Spillway sets
 // itself are known. Fails: bad_argument; no_such_file and the like for a file that was asked for.
-Result<Settings> load_settings(const EnvironmentList& environment, const std::string& file,
-                               Origins* origins = nullptr);
+Result<Settings> load_settings(const EnvironmentList& environment, const std::string& file, Origins* origins = nullptr);
 
 // The text of docs/configuration.md.
 [[nodiscard]] std::string configuration_markdown();

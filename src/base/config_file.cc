@@ -75,10 +75,9 @@ Result<std::vector<FileEntry>> parse(const std::string& text, const std::string&
     if (!value) {
       return Status(
           Code::bad_argument,
-          fmt::format(
-              "{}:{}: {}: this kind of value is not accepted; accepted: a text, a number, true, false, "
-              "or an array of texts",
-              path, entry.line, entry.key));
+          fmt::format("{}:{}: {}: this kind of value is not accepted; accepted: a text, a number, true, false, "
+                      "or an array of texts",
+                      path, entry.line, entry.key));
     }
     entry.value = std::move(*value);
     entries.push_back(std::move(entry));

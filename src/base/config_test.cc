@@ -120,8 +120,7 @@ TEST(SetOption, RefusalsNameOriginValueAndWhatIsAccepted) {
 
 TEST(SetOption, TheReasonOfABadPatternIsGiven) {
   Settings settings;
-  EXPECT_THAT(set_option(settings, "files", "x,a}", "--files").what(),
-              HasSubstr("a brace without its partner"));
+  EXPECT_THAT(set_option(settings, "files", "x,a}", "--files").what(), HasSubstr("a brace without its partner"));
 }
 
 TEST(SetOption, PatternsReplaceEarlierOnesAndComeBack) {
@@ -157,21 +156,19 @@ TEST(LoadSettings, FilesMayBeATextOrAnArray) {
 
 TEST(LoadSettings, UnknownNamesAreErrorsThatGuess) {
   EXPECT_THAT(error_of({{"SPILLWAY_MEMROY", "1GiB"}}),
-              AllOf(HasSubstr("unknown variable SPILLWAY_MEMROY"),
-                    HasSubstr("did you mean 'SPILLWAY_MEMORY'?"), HasSubstr("SPILLWAY_STAGE")));
+              AllOf(HasSubstr("unknown variable SPILLWAY_MEMROY"), HasSubstr("did you mean 'SPILLWAY_MEMORY'?"),
+                    HasSubstr("SPILLWAY_STAGE")));
   const TemporaryFile file("stage = 'none'\n\nalgoritm = 'auto'\n");
-  EXPECT_THAT(error_of({}, file.path()),
-              AllOf(HasSubstr(file.path() + ":3: unknown key 'algoritm'"),
-                    HasSubstr("did you mean 'algorithm'?"), HasSubstr("cycle_bytes")));
+  EXPECT_THAT(error_of({}, file.path()), AllOf(HasSubstr(file.path() + ":3: unknown key 'algoritm'"),
+                                               HasSubstr("did you mean 'algorithm'?"), HasSubstr("cycle_bytes")));
 }
 
 TEST(LoadSettings, KnowsTheVariablesThatSpillwaySetsItself) {
-  EXPECT_TRUE(load_settings({{"SPILLWAY_JOB", "j"},
-                             {"SPILLWAY_SUMMARY_FILE", "/f"},
-                             {"SPILLWAY_CONFIG", ""},
-                             {"SPILLWAY_LIBDIR", "/l"}},
-                            "")
-                  .ok());
+  EXPECT_TRUE(
+      load_settings(
+          {{"SPILLWAY_JOB", "j"}, {"SPILLWAY_SUMMARY_FILE", "/f"}, {"SPILLWAY_CONFIG", ""}, {"SPILLWAY_LIBDIR", "/l"}},
+          "")
+          .ok());
 }
 
 TEST(LoadSettings, BadFilesAreNamedWithTheLine) {
@@ -181,10 +178,8 @@ TEST(LoadSettings, BadFilesAreNamedWithTheLine) {
   const TemporaryFile broken("stage = 'none'\nmemory = \n");
   EXPECT_THAT(error_of({}, broken.path()), HasSubstr(broken.path() + ":2: not TOML"));
   const TemporaryFile value("memory = '12 apples'\n");
-  EXPECT_THAT(error_of({}, value.path()),
-              HasSubstr(value.path() + ":1: memory: '12 apples' is not accepted"));
-  for (const char* text :
-       {"[memory]\nlimit = 3\n", "memory = 1.5\n", "files = [1]\n", "memory = 2020-01-01\n"}) {
+  EXPECT_THAT(error_of({}, value.path()), HasSubstr(value.path() + ":1: memory: '12 apples' is not accepted"));
+  for (const char* text : {"[memory]\nlimit = 3\n", "memory = 1.5\n", "files = [1]\n", "memory = 2020-01-01\n"}) {
     const TemporaryFile kind(text);
     EXPECT_THAT(error_of({}, kind.path()), HasSubstr("this kind of value is not accepted")) << text;
   }

@@ -40,8 +40,7 @@ class PatternCursor {
     if (at_ < bracket_end_) return true;
     if (c == '[') {
       const std::size_t end = text_.find(']', at_ + 2);
-      if (end != std::string_view::npos &&
-          text_.substr(at_, end - at_).find('\n') == std::string_view::npos) {
+      if (end != std::string_view::npos && text_.substr(at_, end - at_).find('\n') == std::string_view::npos) {
         bracket_end_ = end + 1;
       }
     }

@@ -1,11 +1,10 @@
 #include "base/log.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace spillway::base {
 namespace {
@@ -22,7 +21,8 @@ void set_log_rank(int rank) { g_rank.store(rank, std::memory_order_relaxed); }
 void log(LogLevel level, std::string_view text) {
   if (static_cast<int>(level) > g_level.load(std::memory_order_relaxed)) return;
   const int rank = g_rank.load(std::memory_order_relaxed);
-  const std::string line = rank < 0 ? fmt::format("spillway: {}\n", text) : fmt::format("spillway[{}]: {}\n", rank, text);
+  const std::string line =
+      rank < 0 ? fmt::format("spillway: {}\n", text) : fmt::format("spillway[{}]: {}\n", rank, text);
   // A lost message is no reason to disturb the host program.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -1,12 +1,11 @@
 #include "base/mapping.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <cerrno>
 #include <utility>
-
-#include <fmt/format.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; an older kernel answers EINVAL and pages are entered on first touch
@@ -59,7 +58,8 @@ void Mapping::populate_existing(std::size_t offset, std::size_t bytes) {
 }
 
 void Mapping::discard(std::size_t offset, std::size_t bytes) {
-  fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));
 }
 
 }  // namespace spillway::base

@@ -25,8 +25,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const char x = folded(a[i - 1]);
       const char y = folded(b[j - 1]);
-      cost[i][j] =
-          std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (x == y ? 0U : 1U)});
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (x == y ? 0U : 1U)});
       if (i > 1 && j > 1 && x == folded(b[j - 2]) && folded(a[i - 2]) == y) {
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
       }

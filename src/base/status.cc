@@ -1,9 +1,9 @@
 #include "base/status.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace spillway::base {
 namespace {
@@ -48,26 +48,40 @@ std::string_view name_of(Code code) {
 
 Code code_of_errno(int errno_value) {
   switch (errno_value) {
-    case 0: return Code::ok;
-    case EAGAIN: return Code::would_block;
-    case ENOENT: return Code::no_such_file;
-    case EEXIST: return Code::file_exists;
+    case 0:
+      return Code::ok;
+    case EAGAIN:
+      return Code::would_block;
+    case ENOENT:
+      return Code::no_such_file;
+    case EEXIST:
+      return Code::file_exists;
     case EACCES:
-    case EPERM: return Code::access_denied;
-    case EROFS: return Code::read_only;
+    case EPERM:
+      return Code::access_denied;
+    case EROFS:
+      return Code::read_only;
     case ENAMETOOLONG:
     case EISDIR:
     case ENOTDIR:
-    case ELOOP: return Code::bad_file_name;
-    case ETXTBSY: return Code::file_in_use;
-    case ENOMEM: return Code::no_memory;
+    case ELOOP:
+      return Code::bad_file_name;
+    case ETXTBSY:
+      return Code::file_in_use;
+    case ENOMEM:
+      return Code::no_memory;
     case ENOSPC:
-    case EFBIG: return Code::no_space;
-    case EDQUOT: return Code::quota;
-    case EINVAL: return Code::bad_argument;
+    case EFBIG:
+      return Code::no_space;
+    case EDQUOT:
+      return Code::quota;
+    case EINVAL:
+      return Code::bad_argument;
     case EOPNOTSUPP:
-    case ENOSYS: return Code::unsupported;
-    default: return Code::io;
+    case ENOSYS:
+      return Code::unsupported;
+    default:
+      return Code::io;
   }
 }
 

@@ -121,8 +121,8 @@ std::string time_text(const RunSummary& total) {
   if (total.hidden_ns == 0) return waited + ", no I/O was hidden: staging did not help";
   const double io_ns = static_cast<double>(total.waited_ns) + static_cast<double>(total.hidden_ns);
   const auto percent = static_cast<std::int64_t>(100.0 * static_cast<double>(total.hidden_ns) / io_ns);
-  return fmt::format("{}, {} of I/O were hidden ({} %){}", waited, seconds(total.hidden_ns / processes),
-                     percent, percent < kHelpfulPercentMin ? ": staging did not help" : "");
+  return fmt::format("{}, {} of I/O were hidden ({} %){}", waited, seconds(total.hidden_ns / processes), percent,
+                     percent < kHelpfulPercentMin ? ": staging did not help" : "");
 }
 
 std::string error_text(const RunSummary& total) {
@@ -138,15 +138,14 @@ std::string error_text(const RunSummary& total) {
 
 std::string summary_line(const RunSummary& summary) {
   std::string line = fmt::format("{{\"node\":{}", json_quoted(std::string_view(summary.node).substr(0, kTextMax)));
-  for (const NumberField& number : kNumbers)
-    line += fmt::format(",\"{}\":{}", number.key, summary.*number.field);
-  return line + fmt::format(",\"first_error\":{}}}", json_quoted(std::string_view(summary.first_error).substr(0, kTextMax)));
+  for (const NumberField& number : kNumbers) line += fmt::format(",\"{}\":{}", number.key, summary.*number.field);
+  return line +
+         fmt::format(",\"first_error\":{}}}", json_quoted(std::string_view(summary.first_error).substr(0, kTextMax)));
 }
 
 Result<RunSummary> parse_summary_line(std::string_view line) {
   if (line.size() > kLineMax) {
-    return Status(Code::corrupt,
-                  fmt::format("summary line: {} characters, at most {}", line.size(), kLineMax));
+    return Status(Code::corrupt, fmt::format("summary line: {} characters, at most {}", line.size(), kLineMax));
   }
   return LineReader(line).read();
 }

@@ -16,11 +16,11 @@ struct RunSummary {
   std::int64_t processes = 0;      // processes that opened a managed file
   std::int64_t bytes_written = 0;  // accepted from the program by write calls
   std::int64_t bytes_read = 0;     // returned to the program by read calls
-  std::int64_t bytes_staged = 0;  // of bytes_written: those that returned before they were in the file system
-  std::int64_t waited_ns = 0;     // spent by the program inside MPI-IO calls
-  std::int64_t hidden_ns = 0;     // drain time during which the program was not inside such a call
-  std::int64_t drain_ns = 0;      // spent by the drain in the file system
-  std::int64_t errors = 0;        // failed drains and writes
+  std::int64_t bytes_staged = 0;   // of bytes_written: those that returned before they were in the file system
+  std::int64_t waited_ns = 0;      // spent by the program inside MPI-IO calls
+  std::int64_t hidden_ns = 0;      // drain time during which the program was not inside such a call
+  std::int64_t drain_ns = 0;       // spent by the drain in the file system
+  std::int64_t errors = 0;         // failed drains and writes
   std::int64_t pending_bytes = 0;  // still in a journal when the last process left
   std::string first_error;         // empty: none
 };

@@ -45,8 +45,7 @@ TEST(SummaryText, SaysPlainlyWhenNothingWasWritten) {
   run.processes = 2;
   run.bytes_read = kMiB;
   run.waited_ns = kSecond;
-  EXPECT_EQ(summary_text(run),
-            "nothing was written through MPI-IO, 1.00 MiB were read; the program waited 0.50 s");
+  EXPECT_EQ(summary_text(run), "nothing was written through MPI-IO, 1.00 MiB were read; the program waited 0.50 s");
 }
 
 TEST(SummaryText, ShowsErrorsTheFirstOneAndWhatIsPending) {
@@ -94,9 +93,9 @@ TEST(SummaryLine, SkipsKeysItDoesNotKnow) {
 }
 
 TEST(SummaryLine, RefusesWhatIsNotOne) {
-  for (const char* line : {"", "{", "{}x", "[1]", "{\"a\"}", "{\"a\":}", "{\"a\":-1}", "{\"a\":1.5}",
-                           "{\"a\":99999999999999999999}", "{\"a\":1 \"b\":2}", "{\"a\":\"x}",
-                           "{\"a\":\"\\u00\"}", "{\"a\":\"\\n\"}", "{\"a\":1,}"}) {
+  for (const char* line :
+       {"", "{", "{}x", "[1]", "{\"a\"}", "{\"a\":}", "{\"a\":-1}", "{\"a\":1.5}", "{\"a\":99999999999999999999}",
+        "{\"a\":1 \"b\":2}", "{\"a\":\"x}", "{\"a\":\"\\u00\"}", "{\"a\":\"\\n\"}", "{\"a\":1,}"}) {
     EXPECT_EQ(parse_summary_line(line).status().code(), Code::corrupt) << line;
   }
 }

@@ -1,11 +1,10 @@
 #include "base/trace.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "base/json.h"
 
@@ -18,14 +17,15 @@ Result<std::unique_ptr<Trace>> Trace::open(const std::string& dir, int rank) {
   gethostname(host, sizeof host - 1);
   std::unique_ptr<Trace> trace(new Trace(std::move(fd)));
   MutexLock lock(trace->mutex_);
-  trace->buffer_ = fmt::format("{{\"spillway_trace\":1,\"rank\":{},\"pid\":{},\"host\":{},\"clock\":\"monotonic_ns\"}}\n", rank,
-                               getpid(), json_quoted(host));
+  trace->buffer_ =
+      fmt::format("{{\"spillway_trace\":1,\"rank\":{},\"pid\":{},\"host\":{},\"clock\":\"monotonic_ns\"}}\n", rank,
+                  getpid(), json_quoted(host));
   return trace;
 }
 
 void Trace::add(const Event& event) {
-  const std::string line = fmt::format("{{\"t0\":{},\"t1\":{},\"what\":\"{}\",\"bytes\":{},\"file\":{}}}\n", event.begin_ns,
-                                       event.end_ns, event.what, event.bytes, json_quoted(event.file));
+  const std::string line = fmt::format("{{\"t0\":{},\"t1\":{},\"what\":\"{}\",\"bytes\":{},\"file\":{}}}\n",
+                                       event.begin_ns, event.end_ns, event.what, event.bytes, json_quoted(event.file));
   MutexLock lock(mutex_);
   if (buffer_.size() + line.size() > kBufferBytesMax) {
     ++dropped_;

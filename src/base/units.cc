@@ -1,9 +1,9 @@
 #include "base/units.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
-
-#include <fmt/format.h>
 
 namespace spillway::base {
 namespace {
@@ -13,9 +13,9 @@ struct Suffix {
   double factor;
 };
 constexpr Suffix kSuffixes[] = {
-    {"", 1},      {"B", 1},           {"K", 1024},      {"KiB", 1024},         {"M", 1048576},
-    {"MiB", 1048576}, {"G", 1073741824},  {"GiB", 1073741824}, {"T", 1099511627776.0}, {"TiB", 1099511627776.0},
-    {"kB", 1e3},  {"MB", 1e6},        {"GB", 1e9},      {"TB", 1e12},
+    {"", 1},          {"B", 1},          {"K", 1024},         {"KiB", 1024},          {"M", 1048576},
+    {"MiB", 1048576}, {"G", 1073741824}, {"GiB", 1073741824}, {"T", 1099511627776.0}, {"TiB", 1099511627776.0},
+    {"kB", 1e3},      {"MB", 1e6},       {"GB", 1e9},         {"TB", 1e12},
 };
 
 }  // namespace

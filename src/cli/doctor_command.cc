@@ -66,13 +66,12 @@ class Doctor {
     const FileSystemSpace shm = file_system_space(shm_dir);
     section(fmt::format("Memory journal in {}", shm_dir));
     line("file system", shm.type.empty() ? "none" : shm.type);
-    line("size",
-         fmt::format("{}, {} free", base::format_bytes(shm.size_bytes), base::format_bytes(shm.free_bytes)));
+    line("size", fmt::format("{}, {} free", base::format_bytes(shm.size_bytes), base::format_bytes(shm.free_bytes)));
     const int processes = core_count();
-    line("memory = auto", fmt::format("{} for each of {} processes",
-                                      base::format_bytes(base::automatic_memory_bytes(
-                                          memory_bytes(), shm.size_bytes, processes)),
-                                      processes));
+    line("memory = auto",
+         fmt::format("{} for each of {} processes",
+                     base::format_bytes(base::automatic_memory_bytes(memory_bytes(), shm.size_bytes, processes)),
+                     processes));
     if (Status status = check_directories(resolved_); !status.ok()) problem(status.what());
     std::error_code error;
     const std::string here = std::filesystem::current_path(error).string();
@@ -135,10 +134,9 @@ class Doctor {
       return;
     }
     const LaunchPlan& plan = planned.value();
-    line("launcher", plan.launcher.path.empty()
-                         ? "none"
-                         : fmt::format("{} ({}, {})", plan.launcher.path, plan.launcher.version,
-                                       title_of(plan.launcher.family)));
+    line("launcher", plan.launcher.path.empty() ? "none"
+                                                : fmt::format("{} ({}, {})", plan.launcher.path, plan.launcher.version,
+                                                              title_of(plan.launcher.family)));
     for (const Program& program : plan.programs) show_program(program);
     line("preload library", plan.preload);
     for (const std::string& note : plan.notes) line("note", note);
@@ -159,10 +157,9 @@ class Doctor {
     for (const std::string& wrapper : program.wrappers) text += fmt::format(", behind {}", wrapper);
     line("program", text);
     if (program.abi) {
-      line("its MPI",
-           fmt::format("{} ({})", title_of(*program.abi),
-                       program.mpi_library.path.empty() ? program.mpi_library.soname + ", not found"
-                                                        : program.mpi_library.path));
+      line("its MPI", fmt::format("{} ({})", title_of(*program.abi),
+                                  program.mpi_library.path.empty() ? program.mpi_library.soname + ", not found"
+                                                                   : program.mpi_library.path));
     }
   }
 

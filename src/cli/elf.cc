@@ -19,8 +19,7 @@ constexpr std::size_t kSegmentsMax = 256;
 constexpr std::size_t kDynamicMax = 4096;
 constexpr std::size_t kNameMax = 4096;
 
-constexpr unsigned char kOwnByteOrder =
-    std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+constexpr unsigned char kOwnByteOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 class ElfReader {
  public:
@@ -37,8 +36,7 @@ class ElfReader {
     unsigned char machine[2] = {};
     if (!read_at(offsetof(Elf64_Ehdr, e_machine), machine, sizeof machine)) return corrupt("the header");
     const bool little = ident[EI_DATA] == ELFDATA2LSB;
-    file.machine =
-        static_cast<std::uint16_t>(little ? machine[0] | machine[1] << 8 : machine[0] << 8 | machine[1]);
+    file.machine = static_cast<std::uint16_t>(little ? machine[0] | machine[1] << 8 : machine[0] << 8 | machine[1]);
     if (file.bits != 64 || ident[EI_DATA] != kOwnByteOrder) return file;
     if (Status status = read_segments(file); !status.ok()) return status;
     return file;

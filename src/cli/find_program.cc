@@ -31,8 +31,7 @@ constexpr Wrapper kWrappers[] = {
     {"ionice", "-c --class -n --classdata", 0, ""},
     {"chrt", "-T -P -D", 1, ""},
     {"numactl",
-     "-i --interleave -p --preferred -m --membind -N --cpunodebind -C --physcpubind -w --weighted-interleave",
-     0, ""},
+     "-i --interleave -p --preferred -m --membind -N --cpunodebind -C --physcpubind -w --weighted-interleave", 0, ""},
     {"strace", "-a -b -e -E -I -o -O -p -P -s -S -u -U -X", 0, ""},
     {"ltrace", "-a -A -D -e -E -F -l -n -o -p -s -u -w -x", 0, ""},
     {"valgrind", "", 0, ""},
@@ -41,9 +40,9 @@ constexpr Wrapper kWrappers[] = {
     {"xterm", "", 0, "-e"},
 };
 
-constexpr std::string_view kInterpreters[] = {
-    "sh",  "bash",   "dash",  "zsh", "ksh",     "csh",    "tcsh",   "fish", "busybox", "perl",  "ruby",
-    "lua", "luajit", "julia", "R",   "Rscript", "octave", "matlab", "java", "node",    "tclsh", "guile"};
+constexpr std::string_view kInterpreters[] = {"sh",      "bash",   "dash", "zsh",  "ksh",    "csh",   "tcsh", "fish",
+                                              "busybox", "perl",   "ruby", "lua",  "luajit", "julia", "R",    "Rscript",
+                                              "octave",  "matlab", "java", "node", "tclsh",  "guile"};
 
 const Wrapper* find_wrapper(std::string_view base_name) {
   const auto found = std::ranges::find(kWrappers, base_name, &Wrapper::name);
@@ -84,8 +83,7 @@ Result<std::string> find_program(const std::string& word, const SearchPlace& pla
     if (!word.empty() && check_executable(candidate).ok()) return candidate;
   }
   const std::string here = prefix + word;
-  if (place.here_too && !word.empty() && check_executable(here).ok())
-    return prefix.empty() ? "./" + here : here;
+  if (place.here_too && !word.empty() && check_executable(here).ok()) return prefix.empty() ? "./" + here : here;
   return Status(Code::no_such_file, fmt::format("there is no program '{}' in PATH", word));
 }
 
@@ -114,9 +112,8 @@ std::size_t wrapper_words(std::span<const std::string> words) {
 bool wrapper_clears_environment(std::span<const std::string> words) {
   if (words.empty() || base_name_of(words[0]) != "env") return false;
   const auto options = words.subspan(1, std::max<std::size_t>(wrapper_words(words), 1) - 1);
-  return std::ranges::any_of(options, [](const std::string& word) {
-    return word == "-i" || word == "-" || word == "--ignore-environment";
-  });
+  return std::ranges::any_of(
+      options, [](const std::string& word) { return word == "-i" || word == "-" || word == "--ignore-environment"; });
 }
 
 bool is_interpreter_name(std::string_view base_name) {

@@ -45,8 +45,7 @@ TEST(FindProgram, SearchesAsALauncherDoes) {
   const SearchPlace fixtures{CLI_FIXTURES "/bin", "", false};
   EXPECT_EQ(find_program("./program_plain", fixtures).value(), CLI_FIXTURES "/bin/./program_plain");
   EXPECT_EQ(find_program("program_plain", fixtures).status().code(), Code::no_such_file);
-  EXPECT_EQ(find_program("program_plain", {CLI_FIXTURES "/bin", "", true}).value(),
-            CLI_FIXTURES "/bin/program_plain");
+  EXPECT_EQ(find_program("program_plain", {CLI_FIXTURES "/bin", "", true}).value(), CLI_FIXTURES "/bin/program_plain");
 }
 
 TEST(FindProgram, SearchesTheDirectoriesOfTheLauncherFirst) {

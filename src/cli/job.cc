@@ -24,14 +24,12 @@ std::string new_job_name() {
     if (!plain) c = '_';
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return fmt::format("{}-{}-{}", name, ::getpid(),
-                     std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  return fmt::format("{}-{}-{}", name, ::getpid(), std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
 Result<SummaryFile> SummaryFile::create() {
   const char* parent = std::getenv("TMPDIR");
-  std::string directory =
-      fmt::format("{}/spillway-run-XXXXXX", parent == nullptr || *parent != '/' ? "/tmp" : parent);
+  std::string directory = fmt::format("{}/spillway-run-XXXXXX", parent == nullptr || *parent != '/' ? "/tmp" : parent);
   if (::mkdtemp(directory.data()) == nullptr) {
     return Status::from_errno(errno, fmt::format("cannot make the directory {} for the summary", directory));
   }

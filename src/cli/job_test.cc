@@ -70,7 +70,8 @@ class LeftBehind : public testing::Test {
       const auto identity = std::move(*backend->open(path, {.create = true}))->attributes()->identity;
       auto node = std::move(*journal::Node::attach(shm_dir_, "job"));
       const std::uint32_t slot = *node->acquire_file({identity.device, identity.inode}, path);
-      auto journal = std::move(*journal::Journal::create(*node, {.segment_payload_bytes = 65536, .capacity_bytes = 65536, .scratch_bytes = 65536}));
+      auto journal = std::move(*journal::Journal::create(
+          *node, {.segment_payload_bytes = 65536, .capacity_bytes = 65536, .scratch_bytes = 65536}));
       journal->set_limit(65536);
       if (!text.empty()) {
         const auto runs = extent::ExtentList::from_unsorted({{0, static_cast<std::int64_t>(text.size())}});
@@ -94,7 +95,8 @@ TEST_F(LeftBehind, NothingIsSaidWhereThereIsNothing) { EXPECT_EQ(clean_up_after(
 TEST_F(LeftBehind, PendingBytesAreNamedAndKept) {
   const std::string path = shm_dir_ + "/output";
   killed_process(path, "twelve bytes");
-  EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("12 B are complete in the job's journals but not in their files yet"));
+  EXPECT_THAT(clean_up_after(shm_dir_, "job"),
+              HasSubstr("12 B are complete in the job's journals but not in their files yet"));
   EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("`spillway recover job`"));
 }
 

@@ -72,14 +72,12 @@ class Planner {
     const std::vector<std::string>& words = plan_.command.words;
     bool given = std::getenv("OMPI_MCA_mca_base_env_list") != nullptr;
     for (const AppContext& context : plan_.command.contexts) {
-      for (std::size_t at = context.options_at; at < context.program_at; ++at)
-        given |= words[at] == kParameter;
+      for (std::size_t at = context.options_at; at < context.program_at; ++at) given |= words[at] == kParameter;
     }
     if (plan_.launcher.family != LauncherFamily::orte || !given) return {};
-    return {Code::unsupported,
-            fmt::format("{}: Open MPI 4 does not accept it together with -x, which Spillway needs; "
-                        "accepted: -x for those variables too",
-                        kParameter)};
+    return {Code::unsupported, fmt::format("{}: Open MPI 4 does not accept it together with -x, which Spillway needs; "
+                                           "accepted: -x for those variables too",
+                                           kParameter)};
   }
 
   Status inspect_contexts() {
@@ -137,8 +135,8 @@ class Planner {
       abi_from = program.path;
     }
     if (abi && mpi_ && *abi != *mpi_) {
-      return mixed(fmt::format("--mpi: '{}' was given, but {} is linked to {}", name_of(*mpi_), abi_from,
-                               title_of(*abi)));
+      return mixed(
+          fmt::format("--mpi: '{}' was given, but {} is linked to {}", name_of(*mpi_), abi_from, title_of(*abi)));
     }
     if (!abi) abi = mpi_;
     const std::optional<MpiAbi>& of_launcher = plan_.launcher.abi;
@@ -150,8 +148,7 @@ class Planner {
   }
 
   static Status mixed(const std::string& what) {
-    return {Code::unsupported,
-            fmt::format("mixed MPIs: {}; accepted: programs and launcher of one MPI", what)};
+    return {Code::unsupported, fmt::format("mixed MPIs: {}; accepted: programs and launcher of one MPI", what)};
   }
 
   // Programs that do not show their MPI take that of the others, of --mpi or, when interpreted, of the
@@ -160,25 +157,22 @@ class Planner {
     for (const Program& program : plan_.programs) {
       if (program.abi || mpi_) continue;
       if (!program.interpreted) {
-        return {
-            Code::unsupported,
-            fmt::format(
-                "no MPI found in {}: none of the libraries it loads at its start is a libmpi; accepted: a "
-                "program linked to MPI, or --mpi mpich|openmpi for one that loads or starts it later",
-                program.path)};
+        return {Code::unsupported,
+                fmt::format("no MPI found in {}: none of the libraries it loads at its start is a libmpi; accepted: a "
+                            "program linked to MPI, or --mpi mpich|openmpi for one that loads or starts it later",
+                            program.path)};
       }
-      plan_.notes.push_back(fmt::format("{} is a script or an interpreter: its MPI was taken from the {}",
-                                        program.path, abi ? "other programs" : "launcher"));
+      plan_.notes.push_back(fmt::format("{} is a script or an interpreter: its MPI was taken from the {}", program.path,
+                                        abi ? "other programs" : "launcher"));
     }
     const std::optional<MpiAbi> decided = abi ? abi : plan_.launcher.abi;
     if (!decided) {
-      return {Code::unsupported,
-              fmt::format(
-                  "cannot tell which MPI {} uses: it is a script or an interpreter, and {}; accepted: --mpi "
-                  "mpich|openmpi",
-                  plan_.programs.empty() ? "the program" : plan_.programs.front().word,
-                  plan_.launcher.family == LauncherFamily::none ? "no launcher tells"
-                                                                : "the launcher serves any")};
+      return {
+          Code::unsupported,
+          fmt::format("cannot tell which MPI {} uses: it is a script or an interpreter, and {}; accepted: --mpi "
+                      "mpich|openmpi",
+                      plan_.programs.empty() ? "the program" : plan_.programs.front().word,
+                      plan_.launcher.family == LauncherFamily::none ? "no launcher tells" : "the launcher serves any")};
     }
     plan_.abi = *decided;
     return {};

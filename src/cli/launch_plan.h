@@ -40,7 +40,6 @@ struct Invocation {
 // the launcher stays; an LD_PRELOAD (there, or `preload_before` from the environment) keeps its libraries in
 // front of ours, so that a profiler sees what the program asked for. Pure.
 [[nodiscard]] Invocation rewrite_launch(const LaunchCommand& command, const std::string& preload,
-                                        const std::string& preload_before,
-                                        const base::EnvironmentList& variables);
+                                        const std::string& preload_before, const base::EnvironmentList& variables);
 
 }  // namespace spillway::cli

@@ -57,8 +57,7 @@ class Rewriter {
   }
 
   void insert_words(std::size_t at, const std::vector<std::string>& words) {
-    invocation_.words.insert(invocation_.words.begin() + static_cast<std::ptrdiff_t>(at), words.begin(),
-                             words.end());
+    invocation_.words.insert(invocation_.words.begin() + static_cast<std::ptrdiff_t>(at), words.begin(), words.end());
   }
 
   void replace_tail(const WordTail& tail, const std::string& text) {
@@ -71,8 +70,7 @@ class Rewriter {
     for (const AppContext& context : command_.contexts) {
       for (const LauncherVariable& variable : context.variables) {
         if (variable.name != kPreload) continue;
-        const std::string value =
-            joined_preload(variable.has_value ? variable.value : preload_before_, preload_);
+        const std::string value = joined_preload(variable.has_value ? variable.value : preload_before_, preload_);
         replace_tail(variable.tail, variable.name_in_tail ? fmt::format("{}={}", kPreload, value) : value);
       }
     }
@@ -88,8 +86,7 @@ class Rewriter {
       });
     };
     std::vector<std::string> words;
-    for (const auto& [name, value] : missing(given_for_all))
-      words.insert(words.end(), {"-genv", name, value});
+    for (const auto& [name, value] : missing(given_for_all)) words.insert(words.end(), {"-genv", name, value});
     insert_words(command_.contexts.front().options_at, words);
   }
 
@@ -98,8 +95,7 @@ class Rewriter {
     // From the last context, so that the positions before it stay true.
     for (auto context = command_.contexts.rbegin(); context != command_.contexts.rend(); ++context) {
       const auto given = [&](const std::string& name) {
-        return std::ranges::find(context->variables, name, &LauncherVariable::name) !=
-               context->variables.end();
+        return std::ranges::find(context->variables, name, &LauncherVariable::name) != context->variables.end();
       };
       std::vector<std::string> words;
       for (const auto& [name, value] : missing(given))
@@ -135,9 +131,7 @@ class Rewriter {
       items.erase(position);
     }
     for (const auto& variable : variables_) {
-      const auto sets = [&](const std::string& item) {
-        return item.substr(0, item.find('=')) == variable.first;
-      };
+      const auto sets = [&](const std::string& item) { return item.substr(0, item.find('=')) == variable.first; };
       if (!all && std::ranges::none_of(items, sets)) items.push_back(variable.first);
     }
     items.push_back(fmt::format("{}={}", kPreload, joined_preload(before, preload_)));
@@ -153,8 +147,8 @@ class Rewriter {
 
 }  // namespace
 
-Invocation rewrite_launch(const LaunchCommand& command, const std::string& preload,
-                          const std::string& preload_before, const EnvironmentList& variables) {
+Invocation rewrite_launch(const LaunchCommand& command, const std::string& preload, const std::string& preload_before,
+                          const EnvironmentList& variables) {
   return Rewriter(command, preload, preload_before, variables).rewrite();
 }
 

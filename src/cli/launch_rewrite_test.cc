@@ -39,26 +39,24 @@ void check(LauncherFamily family, const std::vector<RewriteCase>& cases) {
 }
 
 TEST(RewriteLaunch, HydraTakesGenvInFrontOfEverything) {
-  check(
-      LauncherFamily::hydra,
-      {{"mpiexec -n 4 ./a -genv", "",
-        "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so -n 4 ./a -genv"},
-       {"mpiexec -n 1 ./a : -n 2 ./b", "",
-        "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so -n 1 ./a : -n 2 ./b"},
-       {"mpiexec ./a", "/d.so",
-        "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /d.so:/s.so ./a"}});
+  check(LauncherFamily::hydra,
+        {{"mpiexec -n 4 ./a -genv", "",
+          "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so -n 4 ./a -genv"},
+         {"mpiexec -n 1 ./a : -n 2 ./b", "",
+          "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so -n 1 ./a : -n 2 ./b"},
+         {"mpiexec ./a", "/d.so",
+          "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /d.so:/s.so ./a"}});
 }
 
 TEST(RewriteLaunch, HydraKeepsWhatTheUserHandsOver) {
-  check(
-      LauncherFamily::hydra,
-      {{"mpiexec -genv LD_PRELOAD /u.so -genv SPILLWAY_STAGE memory ./a", "/d.so",
-        "mpiexec -genv SPILLWAY_JOB j -genv LD_PRELOAD /u.so:/s.so -genv SPILLWAY_STAGE memory ./a"},
-       {"mpiexec -genv LD_PRELOAD=/u.so ./a", "",
-        "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD=/u.so:/s.so ./a"},
-       {"mpiexec ./a : -env LD_PRELOAD /u.so ./b", "",
-        "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so ./a : -env LD_PRELOAD "
-        "/u.so:/s.so ./b"}});
+  check(LauncherFamily::hydra,
+        {{"mpiexec -genv LD_PRELOAD /u.so -genv SPILLWAY_STAGE memory ./a", "/d.so",
+          "mpiexec -genv SPILLWAY_JOB j -genv LD_PRELOAD /u.so:/s.so -genv SPILLWAY_STAGE memory ./a"},
+         {"mpiexec -genv LD_PRELOAD=/u.so ./a", "",
+          "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD=/u.so:/s.so ./a"},
+         {"mpiexec ./a : -env LD_PRELOAD /u.so ./b", "",
+          "mpiexec -genv SPILLWAY_STAGE none -genv SPILLWAY_JOB j -genv LD_PRELOAD /s.so ./a : -env LD_PRELOAD "
+          "/u.so:/s.so ./b"}});
 }
 
 TEST(RewriteLaunch, OpenMpiTakesXInEveryContext) {
@@ -82,8 +80,7 @@ TEST(RewriteLaunch, SrunTakesExportAndTheVariablesInItsEnvironment) {
       {"srun ./a", "/d.so", "srun --export=ALL,LD_PRELOAD=/d.so:/s.so ./a"},
       {"srun --export=A,B=1 ./a", "", "srun --export=A,B=1,SPILLWAY_STAGE,SPILLWAY_JOB,LD_PRELOAD=/s.so ./a"},
       {"srun --export A,ALL ./a", "", "srun --export A,ALL,LD_PRELOAD=/s.so ./a"},
-      {"srun --export=NONE ./a", "/d.so",
-       "srun --export=SPILLWAY_STAGE,SPILLWAY_JOB,LD_PRELOAD=/d.so:/s.so ./a"},
+      {"srun --export=NONE ./a", "/d.so", "srun --export=SPILLWAY_STAGE,SPILLWAY_JOB,LD_PRELOAD=/d.so:/s.so ./a"},
       {"srun --export=ALL,LD_PRELOAD=/u.so ./a", "/d.so", "srun --export=ALL,LD_PRELOAD=/u.so:/s.so ./a"},
       {"srun --export=LD_PRELOAD,SPILLWAY_STAGE=memory ./a", "/d.so",
        "srun --export=SPILLWAY_STAGE=memory,SPILLWAY_JOB,LD_PRELOAD=/d.so:/s.so ./a"},
@@ -92,8 +89,7 @@ TEST(RewriteLaunch, SrunTakesExportAndTheVariablesInItsEnvironment) {
   for (const RewriteCase& known : cases) {
     const Invocation invocation = rewritten(LauncherFamily::srun, known.command, known.before);
     EXPECT_EQ(text_of(invocation.words), known.expected);
-    EXPECT_THAT(invocation.environment,
-                ElementsAre(Pair("SPILLWAY_STAGE", "none"), Pair("SPILLWAY_JOB", "j")));
+    EXPECT_THAT(invocation.environment, ElementsAre(Pair("SPILLWAY_STAGE", "none"), Pair("SPILLWAY_JOB", "j")));
   }
 }
 
@@ -120,8 +116,7 @@ TEST(RewriteLaunch, TheLibraryIsNotAddedTwice) {
 TEST(RewriteLaunch, ValuesWithBlanksStayOneWord) {
   const Result<LaunchCommand> command = parse_launch(LauncherFamily::hydra, {"mpiexec", "./a"}, 0);
   ASSERT_TRUE(command.ok());
-  const Invocation invocation =
-      rewrite_launch(command.value(), "/s.so", "", {{"SPILLWAY_FILES", "*.{h5,nc},a b"}});
+  const Invocation invocation = rewrite_launch(command.value(), "/s.so", "", {{"SPILLWAY_FILES", "*.{h5,nc},a b"}});
   EXPECT_THAT(invocation.words, ElementsAre("mpiexec", "-genv", "SPILLWAY_FILES", "*.{h5,nc},a b", "-genv",
                                             "LD_PRELOAD", "/s.so", "./a"));
 }

@@ -71,12 +71,10 @@ class LaunchParser {
     const bool has_equals = equals != std::string::npos;
     const std::string name = word.substr(dashes, has_equals ? equals - dashes : std::string::npos);
     if (openmpi() && (name == "app" || name == "appfile")) {
-      return {
-          Code::unsupported,
-          fmt::format(
-              "{}: the programs in such a file cannot be reached; accepted: programs on the command line, "
-              "separated by ':'",
-              word)};
+      return {Code::unsupported,
+              fmt::format("{}: the programs in such a file cannot be reached; accepted: programs on the command line, "
+                          "separated by ':'",
+                          word)};
     }
     // The first value is behind the '=' or is the next word.
     const WordTail value = has_equals ? WordTail{at_, equals + 1} : WordTail{at_ + 1, 0};
@@ -91,8 +89,7 @@ class LaunchParser {
   int values_of(const std::string& name, const WordTail& value) {
     const bool has_equals = value.from > 0;
     if (command_.family == LauncherFamily::hydra && (name == "genv" || name == "env")) {
-      return value.at < words().size() && words()[value.at].find('=', value.from) != std::string::npos ? 1
-                                                                                                       : 2;
+      return value.at < words().size() && words()[value.at].find('=', value.from) != std::string::npos ? 1 : 2;
     }
     if (const std::optional<int> values = option_values(command_.family, name)) return *values;
     if (has_equals) return 1;
@@ -100,17 +97,15 @@ class LaunchParser {
         !words()[at_].starts_with("--") && kOpenMpiShortWithValue.find(name[0]) != std::string_view::npos;
     if (openmpi() && attached) return 0;  // -n4
     const bool is_program = value.at < words().size() && find_program(words()[value.at], {}).ok();
-    command_.notes.push_back(
-        fmt::format("the launcher's option '{}' is not known to Spillway; it was taken to have {}",
-                    words()[at_], is_program ? "no value" : "one value"));
+    command_.notes.push_back(fmt::format("the launcher's option '{}' is not known to Spillway; it was taken to have {}",
+                                         words()[at_], is_program ? "no value" : "one value"));
     return is_program ? 0 : 1;
   }
 
   void note_value(const std::string& name, const WordTail& value) {
     const LauncherFamily family = command_.family;
     const std::string text = words()[value.at].substr(value.from);
-    if ((family == LauncherFamily::hydra && (name == "genv" || name == "env")) ||
-        (openmpi() && name == "x")) {
+    if ((family == LauncherFamily::hydra && (name == "genv" || name == "env")) || (openmpi() && name == "x")) {
       note_variable(text, value, name == "genv");
     } else if (family == LauncherFamily::hydra && name == "configfile") {
       context_.program_list = text;
@@ -178,8 +173,7 @@ class LaunchParser {
 
 }  // namespace
 
-Result<LaunchCommand> parse_launch(LauncherFamily family, std::vector<std::string> words,
-                                   std::size_t launcher_at) {
+Result<LaunchCommand> parse_launch(LauncherFamily family, std::vector<std::string> words, std::size_t launcher_at) {
   if (family != LauncherFamily::none) return LaunchParser(family, std::move(words), launcher_at).parse();
   LaunchCommand command;
   command.words = std::move(words);

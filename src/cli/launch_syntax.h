@@ -36,10 +36,9 @@ struct AppContext {
   bool multi_prog = false;        // srun --multi-prog: the "program" is a file that names the programs
   std::string program_list;       // that file, or the one of hydra's -configfile; empty: none
   std::vector<LauncherVariable> variables;
-  std::vector<std::string> exports;  // srun: the items of --export; empty: not given
-  WordTail exports_tail;             // srun: the list of --export
-  std::vector<std::string>
-      inherited_exports;  // srun: those of SLURM_EXPORT_ENV, which --export would override
+  std::vector<std::string> exports;            // srun: the items of --export; empty: not given
+  WordTail exports_tail;                       // srun: the list of --export
+  std::vector<std::string> inherited_exports;  // srun: those of SLURM_EXPORT_ENV, which --export would override
 };
 
 struct LaunchCommand {
@@ -54,7 +53,6 @@ struct LaunchCommand {
 // the program and everything behind it its arguments. An option that no table knows is taken to have a value
 // unless the word after it is a program that exists; that guess is noted. Pure but for that look. Fails:
 // bad_argument when a part names no program; unsupported for options that hide the programs (--app).
-Result<LaunchCommand> parse_launch(LauncherFamily family, std::vector<std::string> words,
-                                   std::size_t launcher_at);
+Result<LaunchCommand> parse_launch(LauncherFamily family, std::vector<std::string> words, std::size_t launcher_at);
 
 }  // namespace spillway::cli

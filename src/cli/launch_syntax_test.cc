@@ -63,8 +63,7 @@ TEST(ParseLaunch, FindsTheProgramBehindTheOptions) {
 TEST(ParseLaunch, SplitsSeveralProgramsAtTheColon) {
   EXPECT_THAT(programs(LauncherFamily::hydra, "mpiexec -n 1 ./a x : -n 2 -env A 1 ./b : ./c"),
               ElementsAre("./a", "./b", "./c"));
-  EXPECT_THAT(programs(LauncherFamily::prrte, "mpirun -n 1 ./a : -x A=1 -n 2 ./b y"),
-              ElementsAre("./a", "./b"));
+  EXPECT_THAT(programs(LauncherFamily::prrte, "mpirun -n 1 ./a : -x A=1 -n 2 ./b y"), ElementsAre("./a", "./b"));
   EXPECT_THAT(programs(LauncherFamily::srun, "srun --het-group=0 ./a : --het-group=1 -n2 ./b"),
               ElementsAre("./a", "./b"));
   const LaunchCommand command = parsed(LauncherFamily::hydra, "mpiexec -n 1 ./a x : -n 2 ./b");
@@ -108,33 +107,28 @@ TEST(ParseLaunch, FilesThatNameThePrograms) {
   const LaunchCommand srun = parsed(LauncherFamily::srun, "srun -n4 --multi-prog f");
   EXPECT_TRUE(srun.contexts[0].multi_prog);
   EXPECT_EQ(srun.contexts[0].program_list, "f");
-  EXPECT_THAT(parse_launch(LauncherFamily::prrte, split("mpirun --app f", ' '), 0).status().what(),
-              HasSubstr("--app"));
+  EXPECT_THAT(parse_launch(LauncherFamily::prrte, split("mpirun --app f", ' '), 0).status().what(), HasSubstr("--app"));
 }
 
 TEST(ParseLaunch, AGuessIsNoted) {
   const LaunchCommand value = parsed(LauncherFamily::hydra, "mpiexec -novel 3 ./a");
   EXPECT_EQ(value.words[value.contexts[0].program_at], "./a");
-  EXPECT_THAT(value.notes,
-              ElementsAre(HasSubstr("'-novel' is not known to Spillway; it was taken to have one value")));
+  EXPECT_THAT(value.notes, ElementsAre(HasSubstr("'-novel' is not known to Spillway; it was taken to have one value")));
   const LaunchCommand flag = parsed(LauncherFamily::hydra, "mpiexec -novel /bin/sh x");
   EXPECT_EQ(flag.words[flag.contexts[0].program_at], "/bin/sh");
   EXPECT_THAT(flag.notes, ElementsAre(HasSubstr("no value")));
 }
 
 TEST(ParseLaunch, ACommandWithoutAProgramIsRefused) {
-  for (const char* command :
-       {"mpiexec", "mpiexec -n 4", "mpiexec -n", "mpiexec -n 1 ./a : -n 2", "mpiexec -genv A"}) {
+  for (const char* command : {"mpiexec", "mpiexec -n 4", "mpiexec -n", "mpiexec -n 1 ./a : -n 2", "mpiexec -genv A"}) {
     const Result<LaunchCommand> result = parse_launch(LauncherFamily::hydra, split(command, ' '), 0);
     ASSERT_FALSE(result.ok()) << command;
-    EXPECT_THAT(result.status().what(), HasSubstr("no program found behind the options of mpiexec"))
-        << command;
+    EXPECT_THAT(result.status().what(), HasSubstr("no program found behind the options of mpiexec")) << command;
   }
 }
 
 TEST(ParseLaunch, WrappersOfTheLauncherAreLeftAlone) {
-  Result<LaunchCommand> command =
-      parse_launch(LauncherFamily::hydra, split("timeout 60 mpiexec -n 1 ./a", ' '), 2);
+  Result<LaunchCommand> command = parse_launch(LauncherFamily::hydra, split("timeout 60 mpiexec -n 1 ./a", ' '), 2);
   ASSERT_TRUE(command.ok());
   EXPECT_EQ(command->contexts[0].options_at, 3U);
   EXPECT_EQ(command->contexts[0].program_at, 5U);

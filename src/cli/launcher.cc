@@ -106,10 +106,9 @@ Result<Launcher> ask_launcher(const std::string& path) {
   if (!launcher) {
     return Status(
         Code::unsupported,
-        fmt::format(
-            "{} is no launcher that Spillway knows; accepted: mpiexec and mpirun of MPICH, Intel MPI and "
-            "Open MPI 4 or 5, prterun, srun; its answer to --version begins '{}'",
-            path, first_line(answer.value().text)));
+        fmt::format("{} is no launcher that Spillway knows; accepted: mpiexec and mpirun of MPICH, Intel MPI and "
+                    "Open MPI 4 or 5, prterun, srun; its answer to --version begins '{}'",
+                    path, first_line(answer.value().text)));
   }
   launcher->path = path;
   return *launcher;

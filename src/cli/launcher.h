@@ -26,8 +26,7 @@ struct Launcher {
 [[nodiscard]] bool is_launcher_name(std::string_view base_name);
 
 // What the answer to --version says. Nothing when it is none of the known ones.
-[[nodiscard]] std::optional<Launcher> launcher_of_version(std::string_view base_name,
-                                                          std::string_view answer);
+[[nodiscard]] std::optional<Launcher> launcher_of_version(std::string_view base_name, std::string_view answer);
 
 // Runs `PATH --version`. Blocks: on the launcher, 20 s at most.
 // Fails: unsupported for one that gives an unknown answer, with that answer; as capture() fails.

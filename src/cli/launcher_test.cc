@@ -18,10 +18,8 @@ TEST(LauncherOfVersion, TellsTheFamiliesApart) {
        LauncherFamily::hydra, MpiAbi::mpich, "MPICH 5.0.2"},
       {"mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.19 Build 2025 (id: x)\nCopyright",
        LauncherFamily::hydra, MpiAbi::mpich, "Intel MPI 2021.19"},
-      {"mpirun", "mpirun (Open MPI) 4.1.4\n\nReport bugs", LauncherFamily::orte, MpiAbi::openmpi,
-       "Open MPI 4.1.4"},
-      {"mpirun.openmpi", "mpirun.openmpi (OpenRTE) 4.1.4\n", LauncherFamily::orte, MpiAbi::openmpi,
-       "Open MPI 4.1.4"},
+      {"mpirun", "mpirun (Open MPI) 4.1.4\n\nReport bugs", LauncherFamily::orte, MpiAbi::openmpi, "Open MPI 4.1.4"},
+      {"mpirun.openmpi", "mpirun.openmpi (OpenRTE) 4.1.4\n", LauncherFamily::orte, MpiAbi::openmpi, "Open MPI 4.1.4"},
       {"mpiexec", "mpiexec (Open MPI) 5.0.11\n", LauncherFamily::prrte, MpiAbi::openmpi, "Open MPI 5.0.11"},
       {"prterun", "prterun (PRRTE) 3.0.5\n", LauncherFamily::prrte, std::nullopt, "prterun (PRRTE) 3.0.5"},
       {"srun", "slurm 22.05.8\n", LauncherFamily::srun, std::nullopt, "slurm 22.05.8"},
@@ -38,8 +36,7 @@ TEST(LauncherOfVersion, TellsTheFamiliesApart) {
 }
 
 TEST(LauncherNames, OnlyThoseThatAreSafeToAsk) {
-  for (const char* name :
-       {"mpiexec", "mpirun", "mpiexec.hydra", "mpirun.openmpi", "orterun", "prterun", "srun"}) {
+  for (const char* name : {"mpiexec", "mpirun", "mpiexec.hydra", "mpirun.openmpi", "orterun", "prterun", "srun"}) {
     EXPECT_TRUE(is_launcher_name(name)) << name;
   }
   for (const char* name : {"mpiexecute", "mpirunner", "my_mpirun", "srun2", "python3", ""}) {

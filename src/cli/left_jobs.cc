@@ -20,7 +20,8 @@ Result<std::string> LeftJobsArguments::shm_dir() const {
   if (directory.empty()) {
     const base::EnvironmentList environment = base::spillway_environment();
     base::Origins origins;
-    const Result<base::Settings> settings = base::load_settings(environment, base::configuration_file(environment), &origins);
+    const Result<base::Settings> settings =
+        base::load_settings(environment, base::configuration_file(environment), &origins);
     if (!settings.ok()) return settings.status();
     directory = settings.value().shm_dir;
     const auto found = origins.find("shm_dir");
@@ -28,16 +29,19 @@ Result<std::string> LeftJobsArguments::shm_dir() const {
   }
   struct stat st {};
   if (::stat(directory.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return directory;
-  return Status(Code::no_such_file, fmt::format("{}: '{}' is not a directory; accepted: an existing one", origin, directory));
+  return Status(Code::no_such_file,
+                fmt::format("{}: '{}' is not a directory; accepted: an existing one", origin, directory));
 }
 
 std::string describe_job(const drain::LeftJob& job) {
   std::int64_t bytes = 0;
   for (const drain::PendingFile& file : job.files) bytes += file.bytes;
-  std::string text = fmt::format("job {}, {}: {} pending in {} file{}\n", job.job, job.alive ? "running" : "not running",
-                                 base::format_bytes(bytes), job.files.size(), job.files.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("job {}, {}: {} pending in {} file{}\n", job.job, job.alive ? "running" : "not running",
+                  base::format_bytes(bytes), job.files.size(), job.files.size() == 1 ? "" : "s");
   for (const drain::PendingFile& file : job.files) {
-    text += fmt::format("  {}: {} in {} record{}\n", file.path, base::format_bytes(file.bytes), file.records, file.records == 1 ? "" : "s");
+    text += fmt::format("  {}: {} in {} record{}\n", file.path, base::format_bytes(file.bytes), file.records,
+                        file.records == 1 ? "" : "s");
   }
   if (!job.problem.empty()) text += fmt::format("  {}\n", job.problem);
   return text;

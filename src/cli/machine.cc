@@ -84,9 +84,8 @@ std::string kernel_release() {
 
 int core_count() {
   cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0
-             ? CPU_COUNT(&cores)
-             : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores)
+                                                           : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::int64_t memory_bytes() {
@@ -105,8 +104,7 @@ std::string shared_huge_pages() {
   std::getline(file, words);
   const std::size_t begin = words.find('[');
   const std::size_t end = words.find(']');
-  return begin == std::string::npos || end == std::string::npos ? "unknown"
-                                                                : words.substr(begin + 1, end - begin - 1);
+  return begin == std::string::npos || end == std::string::npos ? "unknown" : words.substr(begin + 1, end - begin - 1);
 }
 
 std::string fuse_support() {

@@ -48,8 +48,8 @@ bool is_binding(std::string_view stem) {
 
 bool is_loader(const std::string& path) {
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const bool called_so = name.starts_with("ld-linux") || name.starts_with("ld-musl") ||
-                         name.starts_with("ld64.so") || name.starts_with("ld.so");
+  const bool called_so = name.starts_with("ld-linux") || name.starts_with("ld-musl") || name.starts_with("ld64.so") ||
+                         name.starts_with("ld.so");
   return called_so && path.starts_with('/') && ::access(path.c_str(), X_OK) == 0;
 }
 
@@ -105,8 +105,7 @@ std::vector<LinkedLibrary> parse_loader_list(std::string_view text) {
 std::vector<LinkedLibrary> linked_libraries(const std::string& program, const std::string& loader,
                                             const std::vector<std::string>& needed) {
   if (is_loader(loader)) {
-    const Result<CapturedOutput> output =
-        capture({loader, "--list", program}, kLoaderTimeoutMs, {"LD_PRELOAD"});
+    const Result<CapturedOutput> output = capture({loader, "--list", program}, kLoaderTimeoutMs, {"LD_PRELOAD"});
     if (output.ok()) {
       std::vector<LinkedLibrary> libraries = parse_loader_list(output.value().text);
       if (!libraries.empty()) return libraries;
@@ -123,8 +122,7 @@ std::vector<std::string> library_directories() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path prefix = self.parent_path().parent_path();
   std::vector<std::string> directories;
-  for (const char* name : {"lib", "lib/spillway", "lib64", "lib64/spillway"})
-    directories.push_back(prefix / name);
+  for (const char* name : {"lib", "lib/spillway", "lib64", "lib64/spillway"}) directories.push_back(prefix / name);
   return directories;
 }
 
@@ -133,14 +131,12 @@ Result<std::string> preload_library(MpiAbi abi) {
   const std::vector<std::string> directories = library_directories();
   for (const std::string& directory : directories) {
     std::error_code error;
-    const std::string path =
-        std::filesystem::absolute(std::filesystem::path(directory) / name, error).string();
+    const std::string path = std::filesystem::absolute(std::filesystem::path(directory) / name, error).string();
     if (error || ::access(path.c_str(), R_OK) != 0) continue;
     if (path.find_first_of(" :,") != std::string::npos) {
-      return Status(Code::unsupported,
-                    fmt::format("{}: LD_PRELOAD cannot hold a path with a blank, colon or comma; "
-                                "install Spillway elsewhere or set SPILLWAY_LIBDIR",
-                                path));
+      return Status(Code::unsupported, fmt::format("{}: LD_PRELOAD cannot hold a path with a blank, colon or comma; "
+                                                   "install Spillway elsewhere or set SPILLWAY_LIBDIR",
+                                                   path));
     }
     return path;
   }

@@ -38,8 +38,7 @@ struct LinkedLibrary {
 // runpath, LD_LIBRARY_PATH and cache included, LD_PRELOAD not. The program is not run, only the loader, and
 // only one that is called as loaders are; where that fails, the libraries that the program itself names,
 // without their paths. Blocks: on the loader, 10 s at most.
-[[nodiscard]] std::vector<LinkedLibrary> linked_libraries(const std::string& program,
-                                                          const std::string& loader,
+[[nodiscard]] std::vector<LinkedLibrary> linked_libraries(const std::string& program, const std::string& loader,
                                                           const std::vector<std::string>& needed);
 
 // Where the preload libraries are looked for: SPILLWAY_LIBDIR alone where it is set, else lib, lib/spillway,

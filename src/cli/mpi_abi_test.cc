@@ -22,9 +22,8 @@ TEST(AbiOfLibrary, KnowsTheNamesOfEachFamily) {
 }
 
 TEST(AbiOfLibrary, IgnoresBindingsAndOthers) {
-  for (const char* name :
-       {"libmpifort.so.12", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpi_cxx.so.40",
-        "libmpichcxx.so.12", "libmpichfort.so.12", "libhdf5.so.12", "libc.so.6", "", "libmpi"}) {
+  for (const char* name : {"libmpifort.so.12", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40", "libmpi_cxx.so.40",
+                           "libmpichcxx.so.12", "libmpichfort.so.12", "libhdf5.so.12", "libc.so.6", "", "libmpi"}) {
     EXPECT_EQ(abi_of_library(name), std::nullopt) << name;
   }
   EXPECT_TRUE(is_foreign_libmpi("libmpi.so.20"));
@@ -80,9 +79,9 @@ TEST_F(PreloadLibrary, IsFoundInTheDirectoryOfTheVariable) {
   ::setenv("SPILLWAY_LIBDIR", CLI_FIXTURES "/lib", 1);
   EXPECT_EQ(preload_library(MpiAbi::mpich).value(), CLI_FIXTURES "/lib/libspillway-mpich.so");
   EXPECT_EQ(preload_library(MpiAbi::openmpi).value(), CLI_FIXTURES "/lib/libspillway-openmpi.so");
-  EXPECT_THAT(preload_library(MpiAbi::standard).status().what(),
-              testing::AllOf(HasSubstr("libspillway-abi.so"), HasSubstr(CLI_FIXTURES "/lib"),
-                             HasSubstr("SPILLWAY_LIBDIR")));
+  EXPECT_THAT(
+      preload_library(MpiAbi::standard).status().what(),
+      testing::AllOf(HasSubstr("libspillway-abi.so"), HasSubstr(CLI_FIXTURES "/lib"), HasSubstr("SPILLWAY_LIBDIR")));
 }
 
 TEST_F(PreloadLibrary, IsOtherwiseLookedForBesideTheProgram) {

@@ -38,10 +38,9 @@ Status check_reachable(const std::string& path, const ElfFile& elf) {
     return refuse(path, "is built for another kind of processor than Spillway");
   }
   if (elf.interpreter.empty()) {
-    return refuse(
-        path,
-        "is a static binary, which no library can be preloaded into; accepted: a dynamic one (link it "
-        "without -static)");
+    return refuse(path,
+                  "is a static binary, which no library can be preloaded into; accepted: a dynamic one (link it "
+                  "without -static)");
   }
   if (gains_rights(path)) {
     return refuse(path, "is set-user-ID or set-group-ID, and the loader preloads nothing into such programs");
@@ -60,8 +59,8 @@ Status find_mpi(const std::vector<LinkedLibrary>& libraries, Program& program) {
     }
     if (!abi) continue;
     if (program.abi && *program.abi != *abi) {
-      return refuse(program.path, fmt::format("is linked to two MPIs, {} and {}", program.mpi_library.soname,
-                                              library.soname));
+      return refuse(program.path,
+                    fmt::format("is linked to two MPIs, {} and {}", program.mpi_library.soname, library.soname));
     }
     if (!program.abi) program.mpi_library = library;
     program.abi = abi;
@@ -90,8 +89,7 @@ Result<Program> inspect_program(std::span<const std::string> words, const Search
   Program program;
   for (std::size_t count = wrapper_words(words); count > 0; count = wrapper_words(words)) {
     if (wrapper_clears_environment(words)) {
-      return refuse(words[0],
-                    "-i empties the environment that Spillway is handed over in; accepted: env without -i");
+      return refuse(words[0], "-i empties the environment that Spillway is handed over in; accepted: env without -i");
     }
     if (Result<std::string> wrapper = find_program(words[0], place); !wrapper.ok()) return wrapper.status();
     program.wrappers.emplace_back(base_name_of(words[0]));

@@ -78,8 +78,7 @@ TEST(InspectProgram, RefusesFilesThatAreNoPrograms) {
 
 TEST(InspectProgram, RefusesProgramsThatGainRights) {
   const std::string path = testing::TempDir() + "spillway_suid_" + std::to_string(::getpid());
-  std::ofstream(path, std::ios::binary)
-      << std::ifstream(CLI_FIXTURES "/bin/program_mpich", std::ios::binary).rdbuf();
+  std::ofstream(path, std::ios::binary) << std::ifstream(CLI_FIXTURES "/bin/program_mpich", std::ios::binary).rdbuf();
   // Only root may give a file to someone else.
   if (::chown(path.c_str(), 65534, 65534) != 0) {
     ::unlink(path.c_str());

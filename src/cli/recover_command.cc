@@ -25,7 +25,8 @@ class RecoverCommand final : public Command {
     app.add_option("JOB", job_, "Name or directory of one job, as `spillway status` and the end of a run show it.");
     app.add_flag("--dry-run", options_.dry_run, "Show what would be written; change nothing.");
     app.add_flag("--salvage", options_.salvage,
-                 "Write what can be written although journals are damaged or files are gone, and give up the rest: the journals are "
+                 "Write what can be written although journals are damaged or files are gone, and give up the rest: the "
+                 "journals are "
                  "removed.");
     arguments_.add_to(app);
   }
@@ -47,7 +48,8 @@ class RecoverCommand final : public Command {
       complete = recover(job) && complete;
     }
     if (!found && !job_.empty()) {
-      base::log_error(fmt::format("no job '{}' in {}; accepted: a name or directory that `spillway status` shows", job_, shm_dir.value()));
+      base::log_error(fmt::format("no job '{}' in {}; accepted: a name or directory that `spillway status` shows", job_,
+                                  shm_dir.value()));
       return kExitBadArguments;
     }
     if (!found) fmt::print("nothing to recover in {}\n", shm_dir.value());
@@ -66,14 +68,16 @@ class RecoverCommand final : public Command {
     bool complete = report->damage.empty() || options_.salvage;
     for (const drain::RecoveredFile& file : report->files) complete = print_file(file) && complete;
     if (!report->damage.empty() && !options_.salvage) {
-      base::log_error(fmt::format("job {}: nothing was written, because its journals are damaged; --salvage writes what is sound", job.job));
+      base::log_error(fmt::format(
+          "job {}: nothing was written, because its journals are damaged; --salvage writes what is sound", job.job));
     }
     if (report->removed) fmt::print("job {}: complete, journals removed\n", job.job);
     return complete;
   }
 
   [[nodiscard]] bool print_file(const drain::RecoveredFile& file) const {
-    fmt::print("{}: {} {}\n", file.path, base::format_bytes(file.bytes_written), options_.dry_run ? "would be written" : "written");
+    fmt::print("{}: {} {}\n", file.path, base::format_bytes(file.bytes_written),
+               options_.dry_run ? "would be written" : "written");
     if (file.problem.empty()) return true;
     base::log_error(fmt::format("{}: {}", file.path, file.problem));
     for (const extent::Extent& lost : file.lost) {

@@ -76,7 +76,8 @@ class RunCommand final : public Command {
     return exit_code;
   }
 
-  static void report(const base::Settings& settings, const SummaryFile& summary, const std::string& job, int exit_code) {
+  static void report(const base::Settings& settings, const SummaryFile& summary, const std::string& job,
+                     int exit_code) {
     // The summary was asked for by its own setting, so the level of messages does not drop it.
     if (settings.summary) base::log_error(end_of_run_text(summary.read(), exit_code));
     if (const std::string left = clean_up_after(settings.shm_dir, job); !left.empty()) base::log_error(left);

@@ -24,15 +24,15 @@ std::string help_of(const OptionSpec& option) {
   return help;
 }
 
-void add_option(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-                const std::string& type, const std::string& help) {
+void add_option(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& type,
+                const std::string& help) {
   // Each use takes one value; how many uses are accepted is judged later, with a message of our own.
   app.add_option(name, values, help)->type_name(type)->allow_extra_args(false);
 }
 
 Status refuse_repeat(const std::string& origin, const std::vector<std::string>& values) {
-  return {Code::bad_argument, fmt::format("{}: given {} times ({}); accepted: once", origin, values.size(),
-                                          fmt::join(values, ", "))};
+  return {Code::bad_argument,
+          fmt::format("{}: given {} times ({}); accepted: once", origin, values.size(), fmt::join(values, ", "))};
 }
 
 // A relative directory would mean another one in a rank with another working directory.
@@ -43,18 +43,15 @@ void make_absolute(std::string& directory) {
   if (!error) directory = absolute.lexically_normal().string();
 }
 
-Status check_directory(const ResolvedSettings& resolved, std::string_view option,
-                       const std::string& directory) {
+Status check_directory(const ResolvedSettings& resolved, std::string_view option, const std::string& directory) {
   if (directory.empty()) return {};
   const auto origin = resolved.origins.find(option);
-  const std::string named =
-      origin == resolved.origins.end() ? fmt::format("{} (default)", option) : origin->second;
+  const std::string named = origin == resolved.origins.end() ? fmt::format("{} (default)", option) : origin->second;
   const auto refuse = [&](int error) {
-    return Status(
-        base::code_of_errno(error),
-        fmt::format("{}: '{}' is not accepted: {}; accepted: the path of an existing directory that can be "
-                    "written to",
-                    named, directory, std::generic_category().message(error)));
+    return Status(base::code_of_errno(error),
+                  fmt::format("{}: '{}' is not accepted: {}; accepted: the path of an existing directory that can be "
+                              "written to",
+                              named, directory, std::generic_category().message(error)));
   };
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) return refuse(errno);
@@ -69,9 +66,8 @@ Result<std::optional<MpiAbi>> parse_mpi(const std::vector<std::string>& values) 
   if (values.size() > 1) return refuse_repeat("--mpi", values);
   abi = abi_of_name(values.front());
   if (!abi) {
-    return Status(
-        Code::bad_argument,
-        fmt::format("--mpi: '{}' is not accepted; accepted: auto, mpich, openmpi, abi", values.front()));
+    return Status(Code::bad_argument,
+                  fmt::format("--mpi: '{}' is not accepted; accepted: auto, mpich, openmpi, abi", values.front()));
   }
   return abi;
 }
@@ -100,9 +96,8 @@ void SettingsArguments::add_to(CLI::App& app) {
     add_option(app, base::command_line_name(option), given_[std::string(option.name)], placeholder(option),
                help_of(option));
   }
-  add_option(
-      app, "--config", config_, "FILE",
-      "Read settings from this file instead of the one that SPILLWAY_CONFIG names or ./spillway.toml.");
+  add_option(app, "--config", config_, "FILE",
+             "Read settings from this file instead of the one that SPILLWAY_CONFIG names or ./spillway.toml.");
   add_option(app, "--mpi", mpi_, "auto|mpich|openmpi|abi",
              "The MPI of the program, where neither it nor the launcher shows it. [auto]");
 }
@@ -141,8 +136,7 @@ base::EnvironmentList variables_of(const ResolvedSettings& resolved) {
   base::EnvironmentList variables;
   for (const OptionSpec& option : base::option_table()) {
     if (resolved.origins.find(option.name) == resolved.origins.end()) continue;
-    variables.emplace_back(base::environment_name(option),
-                           base::option_value_text(resolved.settings, option.name));
+    variables.emplace_back(base::environment_name(option), base::option_value_text(resolved.settings, option.name));
   }
   variables.emplace_back("SPILLWAY_CONFIG", "");
   return variables;

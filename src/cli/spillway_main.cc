@@ -54,8 +54,7 @@ Status bad_arguments(std::string what) { return {Code::bad_argument, std::move(w
 
 class SpillwayProgram {
  public:
-  SpillwayProgram()
-      : app_("Spillway: the output of an unmodified MPI program returns at memory speed.", "spillway") {
+  SpillwayProgram() : app_("Spillway: the output of an unmodified MPI program returns at memory speed.", "spillway") {
     app_.set_version_flag("--version", "spillway " SPILLWAY_VERSION);
     app_.formatter(std::make_shared<WrappedFormatter>());
     app_.footer(
@@ -116,8 +115,7 @@ class SpillwayProgram {
   [[nodiscard]] Status check_command_name(const std::vector<std::string>& own) const {
     if (own.empty() || own.front().starts_with('-') || commands_.count(own.front()) > 0) return {};
     return bad_arguments(fmt::format("unknown command '{}'{} ({})", own.front(),
-                                     base::did_you_mean(own.front(), visible_commands()),
-                                     accepted_commands()));
+                                     base::did_you_mean(own.front(), visible_commands()), accepted_commands()));
   }
 
   Status parse(std::vector<std::string> own) {
@@ -181,24 +179,24 @@ class SpillwayProgram {
     const std::string extra = app_.remaining(true).front();
     if (!extra.starts_with('-')) {
       const bool takes_command = chosen != nullptr && commands_.at(chosen->get_name())->takes_command();
-      return bad_arguments(
-          fmt::format("unexpected argument '{}' ({})", extra,
-                      takes_command ? fmt::format("accepted: {} [options] -- mpiexec -n 4 ./program", prefix)
-                                    : fmt::format("accepted: see `{} --help`", prefix)));
+      return bad_arguments(fmt::format("unexpected argument '{}' ({})", extra,
+                                       takes_command
+                                           ? fmt::format("accepted: {} [options] -- mpiexec -n 4 ./program", prefix)
+                                           : fmt::format("accepted: see `{} --help`", prefix)));
     }
     const std::string name = extra.substr(0, extra.find('='));
     std::vector<std::string> names;
     for (const CLI::Option* known : app.get_options()) names.push_back(known->get_name());
     const std::vector<std::string_view> candidates(names.begin(), names.end());
-    return bad_arguments(fmt::format("unknown option {}{} (accepted: {})", name,
-                                     base::did_you_mean(name, candidates), fmt::join(names, ", ")));
+    return bad_arguments(fmt::format("unknown option {}{} (accepted: {})", name, base::did_you_mean(name, candidates),
+                                     fmt::join(names, ", ")));
   }
 
   [[nodiscard]] Status check_separator(const CLI::App& chosen) const {
     const bool takes_command = commands_.at(chosen.get_name())->takes_command();
     if (has_separator_ && !takes_command) {
-      return bad_arguments(fmt::format("'--': spillway {} takes no command (accepted: spillway {})",
-                                       chosen.get_name(), chosen.get_name()));
+      return bad_arguments(fmt::format("'--': spillway {} takes no command (accepted: spillway {})", chosen.get_name(),
+                                       chosen.get_name()));
     }
     return {};
   }

@@ -38,8 +38,7 @@ class CStrings {
 
 std::string_view name_of_entry(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
-std::vector<std::string> environment_with(const EnvironmentList& changes,
-                                          const std::vector<std::string>& without) {
+std::vector<std::string> environment_with(const EnvironmentList& changes, const std::vector<std::string>& without) {
   std::vector<std::string> entries;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view name = name_of_entry(*entry);
@@ -92,8 +91,7 @@ Result<pid_t> spawn(const std::vector<std::string>& argv, const std::vector<std:
   const CStrings arguments(argv);
   const CStrings variables(environment);
   pid_t pid = -1;
-  const int error =
-      ::posix_spawnp(&pid, argv.front().c_str(), actions, attributes, arguments.get(), variables.get());
+  const int error = ::posix_spawnp(&pid, argv.front().c_str(), actions, attributes, arguments.get(), variables.get());
   if (error != 0) return Status::from_errno(error, fmt::format("cannot start {}", argv.front()));
   return pid;
 }
@@ -134,8 +132,7 @@ Result<CapturedOutput> capture(const std::vector<std::string>& argv, int timeout
   write_end.reset();
   CapturedOutput output;
   const std::int64_t deadline_ms = now_ms() + timeout_ms;
-  if (read_until(read_end.get(), deadline_ms, output.text) &&
-      wait_until(pid.value(), deadline_ms, output.exit_code)) {
+  if (read_until(read_end.get(), deadline_ms, output.text) && wait_until(pid.value(), deadline_ms, output.exit_code)) {
     return output;
   }
   ::kill(pid.value(), SIGKILL);
@@ -157,8 +154,7 @@ Result<int> run_child(const std::vector<std::string>& argv, const EnvironmentLis
   ::posix_spawnattr_setsigmask(&attributes, &before);
   const Result<pid_t> pid = spawn(argv, environment_with(changes, {}), nullptr, &attributes);
   ::posix_spawnattr_destroy(&attributes);
-  Result<int> result =
-      pid.ok() ? Result<int>(forward_until_end(pid.value(), awaited)) : Result<int>(pid.status());
+  Result<int> result = pid.ok() ? Result<int>(forward_until_end(pid.value(), awaited)) : Result<int>(pid.status());
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return result;
 }

@@ -27,9 +27,7 @@ TEST(Capture, KeepsABoundedAmount) {
 TEST(Capture, HidesVariables) {
   ::setenv("SPILLWAY_SUBPROCESS_TEST", "x", 1);
   EXPECT_EQ(capture({"sh", "-c", "echo [$SPILLWAY_SUBPROCESS_TEST]"}, 10000).value().text, "[x]\n");
-  EXPECT_EQ(capture({"sh", "-c", "echo [$SPILLWAY_SUBPROCESS_TEST]"}, 10000, {"SPILLWAY_SUBPROCESS_TEST"})
-                .value()
-                .text,
+  EXPECT_EQ(capture({"sh", "-c", "echo [$SPILLWAY_SUBPROCESS_TEST]"}, 10000, {"SPILLWAY_SUBPROCESS_TEST"}).value().text,
             "[]\n");
   ::unsetenv("SPILLWAY_SUBPROCESS_TEST");
 }
@@ -57,8 +55,8 @@ TEST(RunChild, PassesSignalsOn) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT}) {
     // The child signals its parent, which is this process, and waits for the signal to come back.
     const std::string name = std::to_string(signal);
-    const Result<int> code = run_child(
-        {"sh", "-c", "trap 'exit 42' " + name + "; kill -" + name + " $PPID; while :; do :; done"}, {});
+    const Result<int> code =
+        run_child({"sh", "-c", "trap 'exit 42' " + name + "; kill -" + name + " $PPID; while :; do :; done"}, {});
     ASSERT_TRUE(code.ok()) << code.status().to_string();
     EXPECT_EQ(code.value(), 42) << signal;
   }

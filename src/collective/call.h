@@ -10,7 +10,7 @@ namespace spillway::collective {
 // One rank's part in a collective read or write.
 struct Call {
   const view::FileView* view = nullptr;
-  view::ViewRange range;  // in view space
+  view::ViewRange range;                       // in view space
   const view::MemoryLayout* memory = nullptr;  // stream byte 0 is view byte range.position
   // What already went wrong on this rank (bad arguments, an error latched in the background). It does not keep the rank out of the
   // call: its peers are waiting. It becomes everyone's result.
@@ -25,7 +25,7 @@ struct Policy {
   Algorithm algorithm = Algorithm::two_phase;
   std::int32_t aggregators_max = 0;           // 0: every rank
   std::int32_t aggregators_per_node_max = 0;  // 0: no limit
-  std::int64_t alignment = 0;        // of file domains; 0: chosen
+  std::int64_t alignment = 0;                 // of file domains; 0: chosen
 };
 
 }  // namespace spillway::collective

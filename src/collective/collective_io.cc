@@ -41,7 +41,8 @@ Status CollectiveIo::gather(const Call& call, const Policy& policy, std::vector<
 Status CollectiveIo::settle_between_nodes(const std::vector<Header>& headers, const Plan& plan) {
   if (parts_.comm.node_count() == 1) return {};
   const std::vector<extent::Extent> in_the_way = pending_in_the_way(headers, node_of_, plan);
-  if (std::all_of(in_the_way.begin(), in_the_way.end(), [](const extent::Extent& extent) { return extent.empty(); })) return {};
+  if (std::all_of(in_the_way.begin(), in_the_way.end(), [](const extent::Extent& extent) { return extent.empty(); }))
+    return {};
   const extent::Extent& mine = in_the_way[static_cast<std::size_t>(parts_.comm.rank())];
   return comm::agree(parts_.comm, mine.empty() ? Status() : parts_.local.flush(mine));  // by all ranks
 }
@@ -75,7 +76,8 @@ Result<std::int64_t> CollectiveIo::read(const Call& call, const Policy& policy) 
   if (plan.range.empty()) return std::int64_t{0};
   if (Status status = settle_between_nodes(headers, plan); !status) return status;
   if (plan.algorithm == Algorithm::individual) {
-    Result<std::int64_t> got = call.range.length == 0 ? Result<std::int64_t>(std::int64_t{0}) : parts_.local.read(call, end);
+    Result<std::int64_t> got =
+        call.range.length == 0 ? Result<std::int64_t>(std::int64_t{0}) : parts_.local.read(call, end);
     if (Status status = comm::agree(parts_.comm, got.status()); !status) return status;  // by all ranks
     return got;
   }
@@ -83,7 +85,8 @@ Result<std::int64_t> CollectiveIo::read(const Call& call, const Policy& policy) 
   for (std::size_t rank = 0; rank < headers.size(); ++rank) {
     headers[rank].range = view::clip(views_[static_cast<int>(rank)], headers[rank].range, {0, end});
   }
-  if (Status status = read_two_phase({parts_.comm, call, headers, plan, views_}, parts_.read_landing); !status) return status;
+  if (Status status = read_two_phase({parts_.comm, call, headers, plan, views_}, parts_.read_landing); !status)
+    return status;
   return headers[static_cast<std::size_t>(parts_.comm.rank())].range.length;
 }
 

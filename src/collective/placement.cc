@@ -80,8 +80,8 @@ std::span<const std::byte> pack(const Source& source, std::vector<std::byte>& bu
 }
 
 void unpack(std::span<const std::byte> message, const Source& source) {
-  extent::PatternCursor memory(source.memory->pattern, source.memory->tile_extent, source.range.position - source.origin,
-                               source.range.length);
+  extent::PatternCursor memory(source.memory->pattern, source.memory->tile_extent,
+                               source.range.position - source.origin, source.range.length);
   const std::byte* in = message.data();
   while (memory.remaining() > 0) {
     const extent::StridedRun run = memory.next();
@@ -90,8 +90,8 @@ void unpack(std::span<const std::byte> message, const Source& source) {
   }
 }
 
-bool scatter_list(const view::FileView& view, const view::ViewRange& range, std::span<const LandingView> landings, std::size_t pieces_max,
-                  std::vector<comm::ReceivePiece>& pieces) {
+bool scatter_list(const view::FileView& view, const view::ViewRange& range, std::span<const LandingView> landings,
+                  std::size_t pieces_max, std::vector<comm::ReceivePiece>& pieces) {
   pieces.clear();
   // Only the file side matters: a null memory that is never touched.
   const view::MemoryLayout nowhere = view::MemoryLayout::contiguous_bytes(nullptr, range.length);

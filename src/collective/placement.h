@@ -32,7 +32,7 @@ void unpack(std::span<const std::byte> message, const Source& source);
 
 // Where the bytes of a peer's `range` belong in the landing, as pieces of a message, in view order. False when there are more than
 // `pieces_max`: then a buffer and move_bytes do better.
-bool scatter_list(const view::FileView& view, const view::ViewRange& range, std::span<const LandingView> landings, std::size_t pieces_max,
-                  std::vector<comm::ReceivePiece>& pieces);
+bool scatter_list(const view::FileView& view, const view::ViewRange& range, std::span<const LandingView> landings,
+                  std::size_t pieces_max, std::vector<comm::ReceivePiece>& pieces);
 
 }  // namespace spillway::collective

@@ -1,8 +1,8 @@
 #include "collective/plan.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "collective/aggregators.h"
 
@@ -14,7 +14,8 @@ int Plan::owner_index(int rank) const {
 }
 
 Status common_failure(std::span<const Header> headers, const Status& mine) {
-  const auto worst = std::max_element(headers.begin(), headers.end(), [](const Header& a, const Header& b) { return a.code < b.code; });
+  const auto worst = std::max_element(headers.begin(), headers.end(),
+                                      [](const Header& a, const Header& b) { return a.code < b.code; });
   if (worst->code == Code::ok) return {};
   if (worst->code == mine.code()) return mine;
   return Status(worst->code, fmt::format("rank {} failed: {}", worst - headers.begin(), name_of(worst->code)))
@@ -26,9 +27,11 @@ bool interleaved(std::span<const Header> headers) {
   for (const Header& header : headers) {
     if (!header.hull.empty()) hulls.push_back(header.hull);
   }
-  std::sort(hulls.begin(), hulls.end(), [](const extent::Extent& a, const extent::Extent& b) { return a.offset < b.offset; });
+  std::sort(hulls.begin(), hulls.end(),
+            [](const extent::Extent& a, const extent::Extent& b) { return a.offset < b.offset; });
   for (std::size_t i = 1; i < hulls.size(); ++i) {
-    if (hulls[i].offset < hulls[i - 1].end()) return true;  // sorted by begin: an overlap anywhere shows between neighbours
+    if (hulls[i].offset < hulls[i - 1].end())
+      return true;  // sorted by begin: an overlap anywhere shows between neighbours
   }
   return false;
 }
@@ -57,7 +60,8 @@ Plan make_plan(std::span<const Header> headers, std::span<const int> node_of) {
   return plan;
 }
 
-std::vector<extent::Extent> pending_in_the_way(std::span<const Header> headers, std::span<const int> node_of, const Plan& plan) {
+std::vector<extent::Extent> pending_in_the_way(std::span<const Header> headers, std::span<const int> node_of,
+                                               const Plan& plan) {
   std::vector<extent::Extent> in_the_way(headers.size());
   const auto consider = [&](std::size_t rank, int node, const extent::Extent& handled) {
     if (node_of[rank] == node) return;

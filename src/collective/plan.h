@@ -48,10 +48,11 @@ struct Plan {
 [[nodiscard]] bool interleaved(std::span<const Header> headers);
 
 // Which ranks must write out what they hold pending before this call's bytes go to, or are read on, another node.
-[[nodiscard]] std::vector<extent::Extent> pending_in_the_way(std::span<const Header> headers, std::span<const int> node_of,
-                                                             const Plan& plan);
+[[nodiscard]] std::vector<extent::Extent> pending_in_the_way(std::span<const Header> headers,
+                                                             std::span<const int> node_of, const Plan& plan);
 
 // The file bytes that the ranks touch inside a domain.
-[[nodiscard]] extent::ExtentList touched(std::span<const Header> headers, const ViewTable& views, const extent::Extent& domain);
+[[nodiscard]] extent::ExtentList touched(std::span<const Header> headers, const ViewTable& views,
+                                         const extent::Extent& domain);
 
 }  // namespace spillway::collective

@@ -1,10 +1,10 @@
 #include "collective/two_phase.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "collective/placement.h"
 
@@ -69,7 +69,8 @@ class Exchange {
       if (other.code > round.failure.code()) {
         round.failure = other.code == mine.code()
                             ? mine
-                            : Status(other.code, fmt::format("rank {} failed: {}", rank, name_of(other.code))).at_offset(other.error_offset);
+                            : Status(other.code, fmt::format("rank {} failed: {}", rank, name_of(other.code)))
+                                  .at_offset(other.error_offset);
       }
       const std::span<const std::byte> rest = part.subspan(sizeof(WindowHeader));
       if (rest.empty()) continue;
@@ -151,8 +152,12 @@ class Exchange {
     Status exchange(comm::Communicator& comm) { return comm.exchange(sends, receives); }
   };
 
-  [[nodiscard]] bool same_node(int rank) const { return parts_.comm.node_of(rank) == parts_.comm.node_of(parts_.comm.rank()); }
-  [[nodiscard]] view::ViewRange range_of(int rank) const { return parts_.headers[static_cast<std::size_t>(rank)].range; }
+  [[nodiscard]] bool same_node(int rank) const {
+    return parts_.comm.node_of(rank) == parts_.comm.node_of(parts_.comm.rank());
+  }
+  [[nodiscard]] view::ViewRange range_of(int rank) const {
+    return parts_.headers[static_cast<std::size_t>(rank)].range;
+  }
   [[nodiscard]] Source own_source() const {
     return {parts_.call.view, parts_.call.memory, parts_.call.range.position, range_of(parts_.comm.rank())};
   }
@@ -204,8 +209,8 @@ class Exchange {
   }
 
   static void place_deferred(const Deferred& deferred) {
-    const view::MemoryLayout layout =
-        view::MemoryLayout::contiguous_bytes(deferred.buffer->data(), static_cast<std::int64_t>(deferred.buffer->size()));
+    const view::MemoryLayout layout = view::MemoryLayout::contiguous_bytes(
+        deferred.buffer->data(), static_cast<std::int64_t>(deferred.buffer->size()));
     Source source = deferred.source;
     source.memory = &layout;
     for (const LandingView& landing : deferred.landings) move_bytes(source, landing, Direction::to_landing);

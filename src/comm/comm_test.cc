@@ -51,7 +51,8 @@ TEST_P(EveryShape, AllgathervGivesEveryoneEverything) {
       for (int rank = 0; rank < comm.size(); ++rank) {
         const auto expected = contribution(rank, round, longest);
         const auto got = all[static_cast<std::size_t>(rank)];
-        ASSERT_TRUE(std::equal(got.begin(), got.end(), expected.begin(), expected.end())) << rank << " in round " << round;
+        ASSERT_TRUE(std::equal(got.begin(), got.end(), expected.begin(), expected.end()))
+            << rank << " in round " << round;
       }
       ASSERT_TRUE(comm.barrier().ok());
     }
@@ -104,7 +105,8 @@ TEST_P(EveryShape, MessagesArriveInPieces) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryShape, testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{1, 7}, Shape{3, 1}, Shape{2, 4}, Shape{1, 32}),
+INSTANTIATE_TEST_SUITE_P(All, EveryShape,
+                         testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{1, 7}, Shape{3, 1}, Shape{2, 4}, Shape{1, 32}),
                          [](const testing::TestParamInfo<Shape>& shape) {
                            return std::to_string(shape.param.nodes) + "x" + std::to_string(shape.param.ranks_per_node);
                          });
@@ -201,7 +203,8 @@ TEST(Team, WorksBetweenProcesses) {
         Gathered all;
         const int mine = member * 1000 + round;
         good = good && team.allgatherv(bytes_of(mine), all).ok() && all.size() == kMembers;
-        for (int i = 0; good && i < kMembers; ++i) good = value_of<int>(all[static_cast<std::size_t>(i)]) == i * 1000 + round;
+        for (int i = 0; good && i < kMembers; ++i)
+          good = value_of<int>(all[static_cast<std::size_t>(i)]) == i * 1000 + round;
       }
       _exit(good ? 0 : 1);
     }

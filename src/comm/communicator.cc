@@ -1,9 +1,9 @@
 #include "comm/communicator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace spillway::comm {
 

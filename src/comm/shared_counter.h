@@ -23,7 +23,9 @@ class LocalSharedCounter final : public SharedCounter {
   // `value` outlives the counter and is used in place.
   explicit LocalSharedCounter(std::atomic<std::int64_t>& value) : value_(value) {}
   // acq_rel: a rank that takes its place after another sees what that one did before.
-  Result<std::int64_t> fetch_add(std::int64_t amount) override { return value_.fetch_add(amount, std::memory_order_acq_rel); }
+  Result<std::int64_t> fetch_add(std::int64_t amount) override {
+    return value_.fetch_add(amount, std::memory_order_acq_rel);
+  }
   Status set(std::int64_t value) override {
     value_.store(value, std::memory_order_release);
     return {};

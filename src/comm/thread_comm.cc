@@ -122,7 +122,8 @@ class ThreadCommunicator final : public Communicator {
       queue.pop_front();
       std::size_t done = 0;
       for (const ReceivePiece& piece : receive.pieces) {
-        if (done + piece.bytes > message.size()) return Status(Code::internal, "a message is shorter than its receiver expects");
+        if (done + piece.bytes > message.size())
+          return Status(Code::internal, "a message is shorter than its receiver expects");
         std::memcpy(piece.data, message.data() + done, piece.bytes);
         done += piece.bytes;
       }

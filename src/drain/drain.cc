@@ -1,5 +1,6 @@
 #include "drain/drain.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
@@ -7,8 +8,6 @@
 #include <cassert>
 #include <chrono>
 #include <csignal>
-
-#include <fmt/format.h>
 
 #include "base/inside.h"
 #include "base/log.h"
@@ -157,7 +156,8 @@ void Drain::discard(std::uint32_t slot, std::int64_t from) {
     const std::size_t before = dropped.size();
     drop(queue_);
     // How many of the dropped ones were sealed does not matter: sealing twice is harmless, so take the safe side.
-    unsealed_ = queue_.size() - std::min(queue_.size(), sealed > dropped.size() - before ? sealed - (dropped.size() - before) : 0);
+    unsealed_ = queue_.size() -
+                std::min(queue_.size(), sealed > dropped.size() - before ? sealed - (dropped.size() - before) : 0);
     const bool was_stuck = !state.stuck.empty();
     drop(state.stuck);
     const auto is_close = [](const Item& item) { return item.is_close(); };
@@ -268,7 +268,8 @@ bool Drain::take_batch(std::vector<Item>& batch) {
 
 bool Drain::extends(const std::vector<Item>& batch, const Item& item, std::int64_t bytes) const {
   const Item& last = batch.back();
-  if (last.is_close() || item.is_close() || item.target != last.target || batch.size() >= kBatchRecordsMax) return false;
+  if (last.is_close() || item.is_close() || item.target != last.target || batch.size() >= kBatchRecordsMax)
+    return false;
   const journal::RecordView record = parts_.journal.view(item.id);
   const journal::RecordView before = parts_.journal.view(last.id);
   return bytes + static_cast<std::int64_t>(record.header->payload_bytes) <= kBatchBytesMax && record.runs.size() == 1 &&
@@ -304,7 +305,8 @@ Status Drain::wait_for_older(const Item& item) {
 Status Drain::all_alive() const {
   for (std::uint32_t i = 0; i < parts_.node.process_count(); ++i) {
     // Recovery will write both in their order.
-    if (!parts_.node.alive(i)) return Status(Code::peer_lost, "another process died with an older write to the same place");
+    if (!parts_.node.alive(i))
+      return Status(Code::peer_lost, "another process died with an older write to the same place");
   }
   return {};
 }

@@ -85,7 +85,7 @@ class Drain {
   struct FileState {
     std::uint64_t submitted = 0;
     std::uint64_t done = 0;
-    Status failure;           // why stuck is not empty
+    Status failure;          // why stuck is not empty
     std::deque<Item> stuck;  // in order
   };
 
@@ -97,7 +97,8 @@ class Drain {
   Status wait_for_older(const Item& item);
   [[nodiscard]] Status all_alive() const;
   void complete(const std::vector<Item>& batch, const Status& status);
-  void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status) SPILLWAY_REQUIRES(mutex_);
+  void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status)
+      SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] bool busy_with(std::uint32_t slot) const SPILLWAY_REQUIRES(mutex_);
   // Checksums records that wait, for as long as is small beside what a write takes.
   void seal_some();

@@ -25,7 +25,8 @@ constexpr std::int64_t kSegment = 256 * 1024;
 struct Process {
   Process(journal::Node& node, const base::Clock& clock) : activity(clock) {
     Result<std::unique_ptr<journal::Journal>> made = journal::Journal::create(
-        node, {.segment_payload_bytes = kSegment, .capacity_bytes = 16 * kSegment, .scratch_bytes = kSegment, .rank = 0});
+        node,
+        {.segment_payload_bytes = kSegment, .capacity_bytes = 16 * kSegment, .scratch_bytes = kSegment, .rank = 0});
     journal = std::move(made).value();
     journal->set_limit(8 * kSegment);
     pending = std::make_unique<journal::Pending>(node, *journal);
@@ -46,7 +47,8 @@ class DrainTest : public testing::Test {
     std::string name = std::filesystem::temp_directory_path() / "spillway-drain-XXXXXX";
     directory_ = mkdtemp(name.data());
     node_ = std::move(*journal::Node::attach(directory_, "job"));
-    backend_ = storage::make_fault_backend(std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
+    backend_ = storage::make_fault_backend(
+        std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
   }
   ~DrainTest() override {
     processes_.clear();
@@ -96,7 +98,8 @@ TEST_F(DrainTest, BytesArriveInOrderAndTheJournalEmpties) {
   write(process, target, {500, 1000}, 'b');
   write(process, target, {700, 100}, 'c');
   ASSERT_TRUE(process.drain->wait(target->slot, no_progress).ok());
-  EXPECT_EQ(content("a"), std::string(500, 'a') + std::string(200, 'b') + std::string(100, 'c') + std::string(700, 'b'));
+  EXPECT_EQ(content("a"),
+            std::string(500, 'a') + std::string(200, 'b') + std::string(100, 'c') + std::string(700, 'b'));
   EXPECT_EQ(process.journal->pending_bytes(), 0);
   EXPECT_EQ(node_->file(target->slot).pending_records.load(), 0U);
 }
@@ -105,7 +108,9 @@ TEST_F(DrainTest, NeighboursGoInOneWrite) {
   Process& process = add_process();
   auto target = open("a");
   std::atomic<int> writes{0};
-  plan_->set_observer([&](storage::Operation operation, const std::string&) { writes += operation == storage::Operation::write ? 1 : 0; });
+  plan_->set_observer([&](storage::Operation operation, const std::string&) {
+    writes += operation == storage::Operation::write ? 1 : 0;
+  });
   process.drain->pause();
   for (int i = 0; i < 100; ++i) write(process, target, {i * 50, 50}, static_cast<char>('a' + i % 26));
   process.drain->resume();
@@ -128,7 +133,8 @@ TEST_F(DrainTest, AFailureIsLatchedForTheNodeAndTheBytesStayUntilRetried) {
   EXPECT_EQ(process.drain->wait(target->slot, no_progress).code(), Code::no_space);
   EXPECT_TRUE(process.drain->wait(unharmed->slot, no_progress).ok());
   EXPECT_EQ(content("b"), std::string(100, 'b'));
-  const journal::PackedError error = other.pending != nullptr ? node_->file(target->slot).error.load() : journal::PackedError{};
+  const journal::PackedError error =
+      other.pending != nullptr ? node_->file(target->slot).error.load() : journal::PackedError{};
   EXPECT_EQ(static_cast<Code>(error.code), Code::no_space);
   EXPECT_EQ(error.epoch, 1U);
   EXPECT_EQ(node_->file(target->slot).stuck_owners.load(), 1U);

@@ -52,26 +52,30 @@ Contents read_contents(Node& node) {
   for (std::uint32_t process = 0; process < node.process_count(); ++process) {
     if (!node.has_journal(process)) continue;
     const std::shared_ptr<JournalMapping> journal = node.journal(process);
-    if (journal == nullptr || journal->header().magic != journal::kJournalMagic || journal->header().version != journal::kVersion) {
+    if (journal == nullptr || journal->header().magic != journal::kJournalMagic ||
+        journal->header().version != journal::kVersion) {
       contents.damage.push_back(fmt::format("{}: cannot be read", node.journal_path(process)));
       continue;
     }
     for (std::uint32_t i = 0; i < journal->header().segment_count; ++i) {
       const SegmentDescriptor& descriptor = journal->segment(i);
       if (descriptor.state.load(std::memory_order_acquire) != SegmentState::in_use) continue;
-      const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire), journal->header().segment_bytes};
+      const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire),
+                                 journal->header().segment_bytes};
       const Status status = journal::walk_segment(segment, [&](const RecordView& record, std::uint64_t offset) {
         const std::uint32_t file = record.header->file;
         if (file >= journal::kFilesMax || !Journal::valid(node, *record.header)) return true;
         FoundRecord found{record, payload_checks(*record.header, record.payload)};
         if (!found.sound) {
-          contents.damage.push_back(fmt::format("{}: segment {}, record at {}: its bytes are not those that were written",
-                                                node.journal_path(process), i, offset));
+          contents.damage.push_back(
+              fmt::format("{}: segment {}, record at {}: its bytes are not those that were written",
+                          node.journal_path(process), i, offset));
         }
         contents.by_file[file].push_back(found);
         return true;
       });
-      if (!status) contents.damage.push_back(fmt::format("{}: segment {}: {}", node.journal_path(process), i, status.what()));
+      if (!status)
+        contents.damage.push_back(fmt::format("{}: segment {}: {}", node.journal_path(process), i, status.what()));
     }
   }
   for (auto& [file, records] : contents.by_file) {
@@ -91,11 +95,14 @@ bool any_alive(const Node& node) {
   return false;
 }
 
-void add_lost(RecoveredFile& file, const RecordView& record) { file.lost.insert(file.lost.end(), record.runs.begin(), record.runs.end()); }
+void add_lost(RecoveredFile& file, const RecordView& record) {
+  file.lost.insert(file.lost.end(), record.runs.begin(), record.runs.end());
+}
 
 class FileRecovery {
  public:
-  FileRecovery(Node& node, storage::Backend& backend, const RecoveryOptions& options) : node_(node), backend_(backend), options_(options) {}
+  FileRecovery(Node& node, storage::Backend& backend, const RecoveryOptions& options)
+      : node_(node), backend_(backend), options_(options) {}
 
   RecoveredFile run(std::uint32_t slot, const std::vector<FoundRecord>& records) {
     RecoveredFile result;
@@ -117,8 +124,10 @@ class FileRecovery {
     if (status.ok() && !options_.dry_run) status = file->sync();
     if (status.ok() && !options_.dry_run) mark_retired(records);
     if (file != nullptr) (void)file->close();
-    if (!status) result.problem = status.to_string();
-    else if (!result.lost.empty()) result.problem = "bytes of the journal are damaged";
+    if (!status)
+      result.problem = status.to_string();
+    else if (!result.lost.empty())
+      result.problem = "bytes of the journal are damaged";
     std::sort(result.lost.begin(), result.lost.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
     result.lost = merged(result.lost);
     return result;
@@ -126,7 +135,8 @@ class FileRecovery {
 
  private:
   Status open(std::uint32_t slot, const std::string& path, std::unique_ptr<storage::File>& file) {
-    const storage::OpenOptions options{.access = options_.dry_run ? storage::Access::read_only : storage::Access::read_write};
+    const storage::OpenOptions options{.access =
+                                           options_.dry_run ? storage::Access::read_only : storage::Access::read_write};
     Result<std::unique_ptr<storage::File>> opened = backend_.open(path, options);
     if (!opened) return opened.status();
     file = std::move(opened).value();
@@ -134,7 +144,8 @@ class FileRecovery {
     if (!attributes) return attributes.status();
     const FileSlot& expected = node_.file(slot);
     if (attributes->identity == storage::FileIdentity{expected.device, expected.inode}) return {};
-    return Status(Code::no_such_file, fmt::format("the file that was written is not there any more: {} is another one now", path));
+    return Status(Code::no_such_file,
+                  fmt::format("the file that was written is not there any more: {} is another one now", path));
   }
   static Status write(storage::File& file, const RecordView& record) {
     std::byte* bytes = record.payload;
@@ -147,7 +158,8 @@ class FileRecovery {
   }
   void mark_retired(const std::vector<FoundRecord>& records) const {
     for (const FoundRecord& record : records) {
-      if (record.sound || options_.salvage) record.view.header->state.store(RecordState::retired, std::memory_order_release);
+      if (record.sound || options_.salvage)
+        record.view.header->state.store(RecordState::retired, std::memory_order_release);
     }
   }
   static std::vector<extent::Extent> merged(const std::vector<extent::Extent>& sorted) {
@@ -180,7 +192,8 @@ LeftJob look_at(const std::string& directory, const std::string& name) {
   const Contents contents = read_contents(**node);
   for (const auto& [slot, records] : contents.by_file) {
     PendingFile file{(*node)->file_path(slot), static_cast<std::int64_t>(records.size()), 0};
-    for (const FoundRecord& record : records) file.bytes += static_cast<std::int64_t>(record.view.header->payload_bytes);
+    for (const FoundRecord& record : records)
+      file.bytes += static_cast<std::int64_t>(record.view.header->payload_bytes);
     job.files.push_back(std::move(file));
   }
   if (!contents.damage.empty() && !job.alive) job.problem = contents.damage.front();
@@ -207,7 +220,8 @@ Result<std::vector<LeftJob>> list_jobs(const std::string& shm_dir) {
   return jobs;
 }
 
-Result<RecoveryReport> recover_job(const std::string& directory, storage::Backend& backend, const RecoveryOptions& options) {
+Result<RecoveryReport> recover_job(const std::string& directory, storage::Backend& backend,
+                                   const RecoveryOptions& options) {
   Result<std::unique_ptr<Node>> opened = Node::open_left_behind(directory);
   if (!opened) return opened.status();
   Node& node = **opened;

@@ -51,6 +51,7 @@ struct RecoveryReport {
 // Writes what a dead job left into its files, oldest first, and removes the journals once all of it is durable. May be killed and
 // repeated: a record that was written twice is the same record, and newer ones follow it again.
 // Fails: file_in_use (the job lives, or another recovery runs), no_such_file, corrupt (another version).
-Result<RecoveryReport> recover_job(const std::string& directory, storage::Backend& backend, const RecoveryOptions& options);
+Result<RecoveryReport> recover_job(const std::string& directory, storage::Backend& backend,
+                                   const RecoveryOptions& options);
 
 }  // namespace spillway::drain

@@ -82,9 +82,13 @@ class RecoveryTest : public testing::Test {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << status;
   }
-  void run_and_kill(const std::string& name, const std::function<void(Worker&)>& body) { wait_killed(start(name, body)); }
+  void run_and_kill(const std::string& name, const std::function<void(Worker&)>& body) {
+    wait_killed(start(name, body));
+  }
 
-  Result<RecoveryReport> recover(const RecoveryOptions& options = {}) { return recover_job(job_directory_, *backend_, options); }
+  Result<RecoveryReport> recover(const RecoveryOptions& options = {}) {
+    return recover_job(job_directory_, *backend_, options);
+  }
   [[nodiscard]] std::string path(const std::string& name) const { return shm_dir_ + "/" + name; }
   [[nodiscard]] std::string content(const std::string& name) const {
     std::ifstream file(path(name), std::ios::binary);
@@ -94,8 +98,8 @@ class RecoveryTest : public testing::Test {
   std::string shm_dir_;
   std::string job_directory_;
   std::shared_ptr<storage::FaultPlan> plan_ = std::make_shared<storage::FaultPlan>();
-  std::shared_ptr<storage::Backend> backend_ =
-      storage::make_fault_backend(std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
+  std::shared_ptr<storage::Backend> backend_ = storage::make_fault_backend(
+      std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
 };
 
 TEST_F(RecoveryTest, WritesWhatWasCompleteNewestLastAndRemovesTheJournals) {
@@ -257,7 +261,8 @@ TEST_F(RecoveryTest, NothingCompleteIsLostWheneverTheProcessIsKilled) {
   std::mt19937_64 random(seed);
   constexpr std::int64_t kFileBytes = 40000;
   // Shared with the child: how many writes have returned.
-  auto* returned = static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* returned =
+      static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(returned, MAP_FAILED);
   for (int round = 0; round < 60; ++round) {
     struct Write {
@@ -320,7 +325,8 @@ TEST_F(RecoveryTest, NothingCompleteIsLostWheneverTheProcessIsKilled) {
     }
     std::string got = content(name);
     got.resize(kFileBytes);
-    ASSERT_TRUE(got == model || got == model_with_next) << "round " << round << ", " << complete << " writes had returned";
+    ASSERT_TRUE(got == model || got == model_with_next)
+        << "round " << round << ", " << complete << " writes had returned";
   }
   munmap(returned, 4096);
 }

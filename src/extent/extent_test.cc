@@ -30,8 +30,7 @@ using Bitmap = std::vector<bool>;
 Bitmap bitmap_of(const ExtentList& list, std::int64_t base) {
   Bitmap bits(kSpace);
   for (const Extent& extent : list) {
-    for (std::int64_t i = extent.offset; i < extent.end(); ++i)
-      bits.at(static_cast<std::size_t>(i - base)) = true;
+    for (std::int64_t i = extent.offset; i < extent.end(); ++i) bits.at(static_cast<std::size_t>(i - base)) = true;
   }
   return bits;
 }
@@ -143,8 +142,7 @@ TEST(IntervalIndex, AgreesWithOneValuePerByte) {
   for_random_rounds(500, [](Random& random) {
     const std::int64_t base = random_base(random);
     Index index;
-    std::vector<std::optional<std::int64_t>> bytes(
-        kSpace);  // the value of the entry part that begins at this byte
+    std::vector<std::optional<std::int64_t>> bytes(kSpace);  // the value of the entry part that begins at this byte
     const auto check_gone = [&](const Index::Entry& entry) {
       for (std::int64_t i = 0; i < entry.extent.length; ++i) {
         auto& byte = bytes.at(static_cast<std::size_t>(entry.extent.offset + i - base));

@@ -43,8 +43,7 @@ void merge_neighbours(std::vector<std::int64_t>& offsets, std::vector<std::int64
   std::size_t kept = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (lengths[i] <= 0) continue;
-    const bool continues =
-        kept > 0 && (Checked(offsets[kept - 1]) + lengths[kept - 1]).value_or_max() == offsets[i];
+    const bool continues = kept > 0 && (Checked(offsets[kept - 1]) + lengths[kept - 1]).value_or_max() == offsets[i];
     if (continues && (Checked(lengths[kept - 1]) + lengths[i]).ok()) {
       lengths[kept - 1] += lengths[i];
     } else {
@@ -172,8 +171,7 @@ Pattern Pattern::list(std::span<const std::int64_t> displacements, const Pattern
     return from_blocks(std::move(offsets), std::vector<std::int64_t>(displacements.size(), child.bytes()))
         .displaced(child.offset_);
   }
-  return from_offsets(Pattern(child.node_, 0), {displacements.begin(), displacements.end()})
-      .displaced(child.offset_);
+  return from_offsets(Pattern(child.node_, 0), {displacements.begin(), displacements.end()}).displaced(child.offset_);
 }
 
 Pattern Pattern::list(std::span<const std::int64_t> displacements, std::span<const Pattern> children) {
@@ -261,8 +259,7 @@ std::int64_t Pattern::bytes_below(std::int64_t offset) const {
     const std::int64_t i = node->child_below(rest);
     rest -= node->child_offset(i);
     below += node->child_start(i);
-    if (node->kind == Kind::blocks)
-      return below + std::min(rest, node->child_bytes(i));
+    if (node->kind == Kind::blocks) return below + std::min(rest, node->child_bytes(i));
     node = node->child_node(i);
   }
 }
@@ -286,8 +283,7 @@ namespace {
 void add_memory(const Node& node, std::unordered_set<const Node*>& seen, std::size_t& total) {
   if (!seen.insert(&node).second) return;
   constexpr std::size_t kControlBlock = 16;  // of make_shared: two counters and a table pointer
-  total += sizeof(Node) + kControlBlock +
-           (node.offsets.capacity() + node.starts.capacity()) * sizeof(std::int64_t) +
+  total += sizeof(Node) + kControlBlock + (node.offsets.capacity() + node.starts.capacity()) * sizeof(std::int64_t) +
            node.children.capacity() * sizeof(NodePtr);
   if (node.child != nullptr) add_memory(*node.child, seen, total);
   for (const NodePtr& child : node.children) add_memory(*child, seen, total);

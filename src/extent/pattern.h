@@ -53,8 +53,8 @@ class Pattern {
   [[nodiscard]] bool empty() const { return node_ == nullptr; }
   [[nodiscard]] std::int64_t bytes() const;        // of data, gaps not counted
   [[nodiscard]] std::int64_t piece_count() const;  // after normalisation; neighbours across nodes may still touch
-  [[nodiscard]] Extent bounds() const;             // from the lowest to the end of the highest byte; empty when bytes() == 0
-  [[nodiscard]] bool contiguous() const;           // no pieces, or exactly one
+  [[nodiscard]] Extent bounds() const;    // from the lowest to the end of the highest byte; empty when bytes() == 0
+  [[nodiscard]] bool contiguous() const;  // no pieces, or exactly one
   // Pieces have ascending offsets and do not overlap: what MPI asks of a filetype that is written through.
   // Exact for every pattern, because only neighbours in the stream decide; computed once at construction.
   [[nodiscard]] bool sorted_disjoint() const;

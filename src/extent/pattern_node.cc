@@ -92,8 +92,7 @@ std::int64_t Node::child_below(std::int64_t offset) const {
 
 bool same_layout(const Node& a, const Node& b, std::int64_t& budget) {
   if (&a == &b) return true;
-  if (a.kind != b.kind || a.bytes != b.bytes || a.pieces != b.pieces || a.count != b.count ||
-      a.stride != b.stride) {
+  if (a.kind != b.kind || a.bytes != b.bytes || a.pieces != b.pieces || a.count != b.count || a.stride != b.stride) {
     return false;
   }
   budget -= 1 + static_cast<std::int64_t>(a.offsets.size());

@@ -40,9 +40,9 @@ struct Pattern::Node : Shape {
     block,    // one piece of `bytes` bytes
     strided,  // `child`, `count` times, `stride` apart
     repeat,   // `child` at offsets[0 .. count)
-    blocks,  // plain blocks of different lengths at offsets[]; block i is stream bytes [starts[i], starts[i +
-             // 1])
-    list,    // children[i] at offsets[i]; it begins at stream byte starts[i]
+    blocks,   // plain blocks of different lengths at offsets[]; block i is stream bytes [starts[i], starts[i +
+              // 1])
+    list,     // children[i] at offsets[i]; it begins at stream byte starts[i]
   };
 
   Kind kind = Kind::block;

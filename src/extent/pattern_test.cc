@@ -107,9 +107,8 @@ TEST(PatternCursor, WalksAnyRangeOfAnyTiling) {
     const std::int64_t bytes = sample.pattern.bytes();
     if (bytes == 0) return;
     // Tiles may overlap, run backwards, or continue each other exactly.
-    const std::int64_t tile_extent = random.one_in(3)
-                                         ? sample.pieces.back().end() - sample.pieces.front().offset
-                                         : random.between(-80, 300);
+    const std::int64_t tile_extent =
+        random.one_in(3) ? sample.pieces.back().end() - sample.pieces.front().offset : random.between(-80, 300);
     const std::int64_t position = random.between(0, 3 * bytes);
     const std::int64_t length = random.one_in(4) ? random.between(0, 6) : random.between(0, 3 * bytes);
     SCOPED_TRACE(sample.pattern.to_string());
@@ -213,10 +212,9 @@ TEST(Pattern, RefusesNumbersThatDoNotFit) {
   const std::vector<std::int64_t> two_lengths = {4, 8};
   const Pattern broken = Pattern::strided(block, kMax, 8);
   for (const Pattern& pattern :
-       {broken, Pattern::block(kMax, 2), Pattern::strided(block, 3, kMax),
-        Pattern::strided(block, kMax / 2, 0), Pattern::strided(block, kMax, kMax), block.displaced(kMax),
-        Pattern::list(far_apart, block), Pattern::blocks(far_apart, two_lengths),
-        Pattern::strided(broken, 2, 16), broken.displaced(1),
+       {broken, Pattern::block(kMax, 2), Pattern::strided(block, 3, kMax), Pattern::strided(block, kMax / 2, 0),
+        Pattern::strided(block, kMax, kMax), block.displaced(kMax), Pattern::list(far_apart, block),
+        Pattern::blocks(far_apart, two_lengths), Pattern::strided(broken, 2, 16), broken.displaced(1),
         Pattern::list(std::vector<std::int64_t>{0}, std::vector<Pattern>{broken})}) {
     EXPECT_FALSE(pattern.representable());
     EXPECT_EQ(pattern.bytes(), 0);
@@ -273,11 +271,10 @@ TEST(PatternWire, RefusesWhatIsNotATree) {
       {1, 1, 3, 2, 8, 2, 0, 0},         // an empty block among others
       {1, 2, 0, 8, 4, 2, 1, 16, 2, 0},  // a list whose second child does not exist
       {1, 200, 0, 8, 0},                // more nodes than there are bytes
-      {1, 2, 0, 8, 1, 1, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2,
-       0},                                                                       // a stride of 65 bits
-      {1, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0},     // 2^63 bytes
-      {1, 1, 0, 8, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},     // at 2^63 - 1
-      {1, 1, 0, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},  // a number without end
+      {1, 2, 0, 8, 1, 1, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 0},  // a stride of 65 bits
+      {1, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0},              // 2^63 bytes
+      {1, 1, 0, 8, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},              // at 2^63 - 1
+      {1, 1, 0, 8, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},           // a number without end
   };
   for (const std::vector<int>& input : inputs) {
     std::vector<std::byte> bytes;

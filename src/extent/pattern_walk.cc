@@ -19,9 +19,7 @@ StridedRun regular_run(const Node& node, std::int64_t base, std::int64_t index, 
   const std::int64_t length = kEqualLengths ? node.child->bytes : starts[1] - starts[0];
   const std::int64_t left = node.count - index;
   StridedRun run{base + offsets[0], length, 0, 1};
-  const auto same_length = [&](std::int64_t i) {
-    return kEqualLengths || starts[i + 1] - starts[i] == length;
-  };
+  const auto same_length = [&](std::int64_t i) { return kEqualLengths || starts[i + 1] - starts[i] == length; };
   if (left == 1 || length >= wanted || !same_length(1)) return run;
   run.stride = offsets[1] - offsets[0];
   std::int64_t n = 2;
@@ -102,8 +100,7 @@ void PatternWalk::descend_into_child(std::int64_t position) {
   if (level.form == Form::step) {
     descend(level.node, level.base + level.index * level.stride, position);
   } else {
-    descend(level.node->child_node(level.index), level.base + level.node->child_offset(level.index),
-            position);
+    descend(level.node->child_node(level.index), level.base + level.node->child_offset(level.index), position);
   }
 }
 
@@ -120,9 +117,7 @@ void PatternWalk::descend(const Node* node, std::int64_t base, std::int64_t posi
     if (position != 0) position -= node->child_start(index);
     if (node->is_leaf()) {
       const bool step = node->kind == Kind::strided;
-      const Form form = step                         ? Form::step_leaf
-                        : node->kind == Kind::repeat ? Form::repeat_leaf
-                                                     : Form::blocks_leaf;
+      const Form form = step ? Form::step_leaf : node->kind == Kind::repeat ? Form::repeat_leaf : Form::blocks_leaf;
       const std::int64_t length = node->child != nullptr ? node->child->bytes : 0;
       level = {node, base, index, node->count, node->stride, length, form};
       skip_ = position;
@@ -141,7 +136,7 @@ void PatternWalk::descend(const Node* node, std::int64_t base, std::int64_t posi
 PatternCursor::PatternCursor(const Pattern& pattern, std::int64_t tile_extent, std::int64_t position,
                              std::int64_t length)
     : pattern_(pattern),
-      walk_(pattern.node(), pattern.first_offset(), std::numeric_limits<std::int64_t>::max(), tile_extent,
-            position, length) {}
+      walk_(pattern.node(), pattern.first_offset(), std::numeric_limits<std::int64_t>::max(), tile_extent, position,
+            length) {}
 
 }  // namespace spillway::extent

@@ -107,8 +107,7 @@ class Reader {
     const bool one_child = node.kind == Kind::strided || node.kind == Kind::repeat;
     if (one_child) node.child = read_child();
     if (one_child && node.child == nullptr) return false;
-    node.count =
-        in_.number(2, node.kind == Kind::strided ? kNumberMax : static_cast<std::int64_t>(in_.left()) + 1);
+    node.count = in_.number(2, node.kind == Kind::strided ? kNumberMax : static_cast<std::int64_t>(in_.left()) + 1);
     if (node.kind == Kind::strided) {
       node.stride = in_.signed_number();
       return in_.ok();

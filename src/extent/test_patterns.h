@@ -123,8 +123,7 @@ class SampleMaker {
       // Sometimes regular, so that lists which are strided in disguise come up.
       const bool regular = offsets.size() >= 2 && random_.one_in(2);
       const std::size_t last = offsets.size();
-      offsets.push_back(regular ? 2 * offsets[last - 1] - offsets[last - 2]
-                                : place(sample.pieces, child.pieces));
+      offsets.push_back(regular ? 2 * offsets[last - 1] - offsets[last - 2] : place(sample.pieces, child.pieces));
       add(sample, child.pieces, offsets.back());
     }
     sample.pattern = Pattern::list(offsets, child.pattern);

@@ -102,8 +102,7 @@ std::int64_t prevailing_stride(std::span<const Term> terms) {
   for (std::size_t i = 0; i < pieces.size();) {
     const std::int64_t stride = pieces[i].first;
     std::int64_t total = 0;
-    for (; i < pieces.size() && pieces[i].first == stride; ++i)
-      total = add_saturated(total, pieces[i].second);
+    for (; i < pieces.size() && pieces[i].first == stride; ++i) total = add_saturated(total, pieces[i].second);
     if (total > best_pieces) best = stride;
     best_pieces = std::max(best_pieces, total);
   }
@@ -165,9 +164,7 @@ void Union::solve(std::span<Term> terms, ExtentList& out) {
 }
 
 void Union::solve_group(std::span<Term> terms, const Extent& bounds, ExtentList& out) {
-  const auto covers = [&](const Term& term) {
-    return term.kind == Term::Kind::block && term.bounds() == bounds;
-  };
+  const auto covers = [&](const Term& term) { return term.kind == Term::Kind::block && term.bounds() == bounds; };
   if (std::any_of(terms.begin(), terms.end(), covers)) return out.append(bounds);
   const Traits traits = traits_of(terms);
   const auto count = static_cast<std::int64_t>(terms.size());
@@ -202,8 +199,7 @@ void Union::expand(std::span<const Term> terms, std::int64_t stride, ExtentList&
   solve(expanded, out);
 }
 
-void Union::solve_on_grid(std::span<const Term> terms, const Extent& bounds, std::int64_t period,
-                          ExtentList& out) {
+void Union::solve_on_grid(std::span<const Term> terms, const Extent& bounds, std::int64_t period, ExtentList& out) {
   std::vector<Member> members;
   members.reserve(terms.size());
   for (const Term& term : terms) members.push_back(place(term, bounds.offset, period));
@@ -264,8 +260,7 @@ void Union::replicate(const ExtentList& cell, const Extent& first, const Extent&
 }
 
 // The part of the access inside `range`, as terms. Nodes made on the way are kept in `patterns`.
-void add_access(const TiledAccess& access, const Extent& range, std::vector<Pattern>& patterns,
-                Terms& terms) {
+void add_access(const TiledAccess& access, const Extent& range, std::vector<Pattern>& patterns, Terms& terms) {
   const Pattern& pattern = access.pattern;
   assert(pattern.sorted_disjoint() && access.position >= 0);
   if (access.length <= 0 || pattern.empty()) return;
@@ -299,8 +294,7 @@ void add_access(const TiledAccess& access, const Extent& range, std::vector<Patt
 
 }  // namespace
 
-UnionResult solve_union(std::span<const TiledAccess> accesses, const Extent& range,
-                        const UnionTuning& tuning) {
+UnionResult solve_union(std::span<const TiledAccess> accesses, const Extent& range, const UnionTuning& tuning) {
   std::vector<Pattern> patterns;
   Terms terms;
   for (const TiledAccess& access : accesses) add_access(access, range, patterns, terms);

@@ -18,8 +18,7 @@ struct UnionTuning {
 
 struct UnionResult {
   ExtentList extents;
-  std::int64_t steps =
-      0;  // work done: terms looked at, pieces walked, extents put out; stands for time in tests
+  std::int64_t steps = 0;  // work done: terms looked at, pieces walked, extents put out; stands for time in tests
 };
 
 // coalesced_union(), with its work counted. For union.cc and tests.

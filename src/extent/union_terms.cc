@@ -13,12 +13,9 @@ constexpr std::int64_t kShortArray = 16;
 
 std::int64_t array_begin(const Term& term) { return term.begin - term.node->child_offset(term.first); }
 
-void add_block(std::int64_t begin, std::int64_t end, Terms& terms) {
-  terms.push_back({.begin = begin, .end = end});
-}
+void add_block(std::int64_t begin, std::int64_t end, Terms& terms) { terms.push_back({.begin = begin, .end = end}); }
 
-void add_repeated(const Node& node, std::int64_t begin, std::int64_t count, std::int64_t stride,
-                  Terms& terms) {
+void add_repeated(const Node& node, std::int64_t begin, std::int64_t count, std::int64_t stride, Terms& terms) {
   if (count == 1) return add_whole(node, begin, terms);
   terms.push_back({.kind = Term::Kind::strided,
                    .begin = begin,
@@ -93,8 +90,7 @@ void add_whole(const Node& node, std::int64_t begin, Terms& terms) {
   if (node.is_block()) return add_block(begin, begin + node.bytes, terms);
   if (node.kind == Kind::strided) return add_repeated(*node.child, begin, node.count, node.stride, terms);
   if (node.is_leaf()) return add_array(node, begin, 0, node.count, terms);
-  for (std::int64_t i = 0; i < node.count; ++i)
-    add_whole(*node.child_node(i), begin + node.child_offset(i), terms);
+  for (std::int64_t i = 0; i < node.count; ++i) add_whole(*node.child_node(i), begin + node.child_offset(i), terms);
 }
 
 void add_part(const Node& node, std::int64_t begin, const Extent& window, Terms& terms) {

@@ -17,8 +17,7 @@ ExtentList naive_union(std::span<const TiledAccess> accesses, const Extent& rang
   for (const TiledAccess& access : accesses) {
     for (std::int64_t i = access.position; i < access.position + access.length; ++i) {
       const std::int64_t tile = i / access.pattern.bytes() * access.tile_extent;
-      const std::int64_t offset =
-          access.displacement + tile + access.pattern.offset_of(i % access.pattern.bytes());
+      const std::int64_t offset = access.displacement + tile + access.pattern.offset_of(i % access.pattern.bytes());
       extents.push_back(intersection({offset, 1}, range));
     }
   }
@@ -36,8 +35,7 @@ void expect_union(Random& random, std::span<const TiledAccess> accesses) {
     Extent range{hull.offset - 5, hull.length + 10};
     if (i > 0) range.offset += random.between(0, hull.length);
     if (i > 0) range.length = random.between(0, hull.length);
-    EXPECT_EQ(coalesced_union(accesses, range), naive_union(accesses, range))
-        << range.offset << " + " << range.length;
+    EXPECT_EQ(coalesced_union(accesses, range), naive_union(accesses, range)) << range.offset << " + " << range.length;
   }
 }
 
@@ -112,8 +110,8 @@ class Family {
       const bool tiled = random_.one_in(2);
       const std::int64_t start = random_.one_in(4) ? random_.between(0, 5) * period : 0;
       const Pattern block = Pattern::block(0, piece);
-      add(accesses, tiled ? block : repeated(block, 40, period), start + r * piece,
-          tiled ? period : 40 * period, tiled ? random_.between(1, 60) : random_.between(1, 2));
+      add(accesses, tiled ? block : repeated(block, 40, period), start + r * piece, tiled ? period : 40 * period,
+          tiled ? random_.between(1, 60) : random_.between(1, 2));
     }
     return accesses;
   }
@@ -162,8 +160,7 @@ class Family {
         const std::int64_t x = (r + z) % n;
         offsets.push_back(z * cell * plane + y * cell * row + x * cell * 2);
       }
-      add(accesses, Pattern::list(offsets, std::vector<Pattern>(offsets.size(), block)), 0, plane * n * cell,
-          1);
+      add(accesses, Pattern::list(offsets, std::vector<Pattern>(offsets.size(), block)), 0, plane * n * cell, 1);
     }
     return accesses;
   }
@@ -220,8 +217,7 @@ TEST(CoalescedUnion, AgreesWithBytesInEveryPhase) {
             {Pattern::block(0, 3), 0, kPeriod, 0, 3},
             {Pattern::block(0, 2), 1, kPeriod, 0, 2 * kTiles},
             {Pattern::block(0, length), begin, kPeriod, 0, length * tiles},
-            {Pattern::block(0, kPeriod - length), begin + length, kPeriod, 0,
-             (kPeriod - length) * (tiles + 3)}};
+            {Pattern::block(0, kPeriod - length), begin + length, kPeriod, 0, (kPeriod - length) * (tiles + 3)}};
         const Extent all{0, 2 * kPeriod * kTiles};
         EXPECT_EQ(solve_union(accesses, all, eager).extents, naive_union(accesses, all)) << text_of(accesses);
       }
@@ -245,8 +241,7 @@ TEST(CoalescedUnion, ReachesTheLargestOffset) {
             ExtentList::from_unsorted({{104, 4}, {100 + kLargest / 2, 8}, {200 + kLargest / 2, 8}}));
 }
 
-std::int64_t steps_of(std::span<const TiledAccess> accesses, const Extent& range,
-                      std::size_t expected_extents) {
+std::int64_t steps_of(std::span<const TiledAccess> accesses, const Extent& range, std::size_t expected_extents) {
   const UnionResult result = solve_union(accesses, range);
   EXPECT_EQ(result.extents.size(), expected_extents);
   return result.steps;
@@ -276,8 +271,7 @@ TEST(CoalescedUnionCost, FollowsTheStructureOfBlocksOfA3dArray) {
   constexpr std::int64_t kRow = kSide * kBlock * 8;
   constexpr std::int64_t kPlane = kRow * kSide * kBlock;
   constexpr std::int64_t kArray = kPlane * kSide * kBlock;
-  const Pattern cube =
-      Pattern::strided(Pattern::strided(Pattern::block(0, kBlock * 8), kBlock, kRow), kBlock, kPlane);
+  const Pattern cube = Pattern::strided(Pattern::strided(Pattern::block(0, kBlock * 8), kBlock, kRow), kBlock, kPlane);
   std::vector<TiledAccess> accesses;
   for (std::int64_t z = 0; z < kSide; ++z) {
     for (std::int64_t y = 0; y < kSide; ++y) {
@@ -305,8 +299,7 @@ TEST(CoalescedUnionCost, WalksIrregularAccessesOnly) {
   // The regular ones leave holes, some of which the irregular one fills or cuts. Two steps per hole, not five
   // pieces.
   constexpr std::int64_t kHoles = kPieces / 100;
-  accesses = {
-      {block, 0, 72, 0, 8 * kHoles}, {block, 8, 72, 0, 8 * kHoles}, {block, 3, 1009, 0, 8 * kHoles / 20}};
+  accesses = {{block, 0, 72, 0, 8 * kHoles}, {block, 8, 72, 0, 8 * kHoles}, {block, 3, 1009, 0, 8 * kHoles / 20}};
   for (std::int64_t r = 2; r < 8; ++r) accesses.push_back({block, 8 * r, 72, 0, 8 * kHoles});
   const Extent all{0, 72 * kHoles};
   const UnionResult by_pieces = solve_union(accesses, all, {.few_pieces = 8 * kHoles + kHoles / 20});
@@ -319,8 +312,7 @@ TEST(CoalescedUnionCost, WalksIrregularAccessesOnly) {
 TEST(CoalescedUnionCost, ReplicatesWhatIsSparse) {
   constexpr std::int64_t kPieces = 100'000;
   const Pattern block = Pattern::block(0, 8);
-  const std::vector<TiledAccess> accesses = {{block, 0, 100, 0, 8 * kPieces},
-                                             {block, 8, 100, 0, 8 * kPieces}};
+  const std::vector<TiledAccess> accesses = {{block, 0, 100, 0, 8 * kPieces}, {block, 8, 100, 0, 8 * kPieces}};
   EXPECT_LT(steps_of(accesses, {0, 100 * kPieces}, kPieces), 2 * kPieces);
 }
 

@@ -43,7 +43,8 @@ class Cluster {
   explicit Cluster(const Shape& shape) : shape_(shape) {
     std::string name = std::filesystem::temp_directory_path() / "spillway-file-XXXXXX";
     directory_ = mkdtemp(name.data());
-    backend_ = storage::make_fault_backend(std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
+    backend_ = storage::make_fault_backend(
+        std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
     base::Settings settings;
     settings.stage = shape.stage;
     settings.memory_bytes = shape.memory_bytes;
@@ -61,8 +62,9 @@ class Cluster {
     }
     world_ = std::make_unique<comm::ThreadWorld>(node_of, blocks);
     for (int rank = 0; rank < ranks(); ++rank) {
-      Result<std::unique_ptr<Runtime>> runtime =
-          Runtime::start(node(rank), {.settings = settings, .rank = rank, .node_processes = shape.ranks_per_node, .backend = backend_});
+      Result<std::unique_ptr<Runtime>> runtime = Runtime::start(
+          node(rank),
+          {.settings = settings, .rank = rank, .node_processes = shape.ranks_per_node, .backend = backend_});
       EXPECT_TRUE(runtime.ok()) << runtime.status().to_string();
       runtimes_.push_back(std::move(runtime).value());
     }
@@ -86,10 +88,12 @@ class Cluster {
     comm::run_ranks(*world_, [&](comm::Communicator& comm) {
       const int rank = comm.rank();
       body(rank, [&](const std::string& name, const OpenMode& mode) {
-        OpenFile::Parts parts{runtime(rank), world_->make(rank),
-                              team_offsets_[static_cast<std::size_t>(rank % shape_.nodes)] + comm::Team::kCommitWordOffset,
-                              std::make_unique<comm::LocalSharedCounter>(shared_pointer_)};
-        Result<std::unique_ptr<OpenFile>> file = OpenFile::open(std::move(parts), path(name), mode, Hints(settings_, ranks(), false));
+        OpenFile::Parts parts{
+            runtime(rank), world_->make(rank),
+            team_offsets_[static_cast<std::size_t>(rank % shape_.nodes)] + comm::Team::kCommitWordOffset,
+            std::make_unique<comm::LocalSharedCounter>(shared_pointer_)};
+        Result<std::unique_ptr<OpenFile>> file =
+            OpenFile::open(std::move(parts), path(name), mode, Hints(settings_, ranks(), false));
         EXPECT_TRUE(file.ok()) << file.status().to_string();
         return std::move(file).value();
       });
@@ -137,7 +141,8 @@ struct Step {
 };
 
 std::byte byte_at(unsigned fill, int rank, std::int64_t i) {
-  return static_cast<std::byte>((fill * 131 + static_cast<unsigned>(rank) * 17 + static_cast<unsigned>(i) * 7 + 1) & 0xff);
+  return static_cast<std::byte>((fill * 131 + static_cast<unsigned>(rank) * 17 + static_cast<unsigned>(i) * 7 + 1) &
+                                0xff);
 }
 
 // Disjoint views for all ranks: one global pattern of blocks dealt to the ranks, with or without holes.
@@ -192,7 +197,8 @@ class Model {
 
 // Writes or reads through memory that is itself scattered, now and then.
 struct Buffer {
-  Buffer(std::int64_t length, bool scattered) : bytes(static_cast<std::size_t>(scattered ? 3 * length + 3 : length + 1)) {
+  Buffer(std::int64_t length, bool scattered)
+      : bytes(static_cast<std::size_t>(scattered ? 3 * length + 3 : length + 1)) {
     if (scattered) {
       layout.base = bytes.data() + 1;
       layout.pattern = extent::Pattern::block(0, 1);
@@ -237,7 +243,8 @@ TEST_P(EveryShape, RandomProgramsAgainstAByteArray) {
     const bool bytes_view = views[0].contiguous();
     const std::int64_t position = static_cast<std::int64_t>(random() % 3000);
     for (int rank = 0; rank < ranks; ++rank) {
-      view::ViewRange range{position + static_cast<std::int64_t>(random() % 50), static_cast<std::int64_t>(random() % 20000)};
+      view::ViewRange range{position + static_cast<std::int64_t>(random() % 50),
+                            static_cast<std::int64_t>(random() % 20000)};
       if (random() % 6 == 0) range.length = 0;
       if (bytes_view) range = {rank * 5000 + position, range.length % 5000};  // whole-file views: own places
       step.ranges.push_back(range);
@@ -267,7 +274,8 @@ TEST_P(EveryShape, RandomProgramsAgainstAByteArray) {
     for (std::size_t i = 0; i < program.size(); ++i) {
       const Planned& planned = program[i];
       const Step& step = planned.step;
-      SCOPED_TRACE("rank " + std::to_string(rank) + ", step " + std::to_string(i) + ", kind " + std::to_string(step.kind));
+      SCOPED_TRACE("rank " + std::to_string(rank) + ", step " + std::to_string(i) + ", kind " +
+                   std::to_string(step.kind));
       const view::ViewRange range = step.ranges[static_cast<std::size_t>(rank)];
       Buffer buffer(range.length, local() % 3 == 0);
       const OpenFile::Transfer what = transfer(range.position, buffer.layout, range.length);
@@ -287,17 +295,25 @@ TEST_P(EveryShape, RandomProgramsAgainstAByteArray) {
           ASSERT_TRUE(got.ok()) << got.status().to_string();
           const auto& expected = planned.expected[static_cast<std::size_t>(rank)];
           ASSERT_EQ(*got, static_cast<std::int64_t>(expected.size()));
-          for (std::int64_t k = 0; k < *got; ++k) ASSERT_EQ(buffer.at(k), expected[static_cast<std::size_t>(k)]) << "byte " << k;
+          for (std::int64_t k = 0; k < *got; ++k)
+            ASSERT_EQ(buffer.at(k), expected[static_cast<std::size_t>(k)]) << "byte " << k;
           break;
         }
-        case Step::sync: ASSERT_TRUE(file->sync().ok()); break;
-        case Step::set_size: ASSERT_TRUE(file->set_size(step.size, {}).ok()); break;
+        case Step::sync:
+          ASSERT_TRUE(file->sync().ok());
+          break;
+        case Step::set_size:
+          ASSERT_TRUE(file->set_size(step.size, {}).ok());
+          break;
         case Step::reopen:
           ASSERT_TRUE(file->close().ok());
           file = open("data", {});
           break;
-        case Step::set_view: ASSERT_TRUE(file->set_view({}, planned.views[static_cast<std::size_t>(rank)]).ok()); break;
-        case Step::kinds: break;
+        case Step::set_view:
+          ASSERT_TRUE(file->set_view({}, planned.views[static_cast<std::size_t>(rank)]).ok());
+          break;
+        case Step::kinds:
+          break;
       }
       // Programs order independent accesses by a barrier or a message; between nodes MPI asks for sync as well.
       const bool independent = step.kind == Step::write_one || step.kind == Step::read_one;
@@ -320,17 +336,18 @@ TEST_P(EveryShape, RandomProgramsAgainstAByteArray) {
   EXPECT_EQ(cluster.content("data"), model.text());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, EveryShape,
-    testing::Values(Shape{1, 1}, Shape{1, 1, base::Stage::none}, Shape{1, 2}, Shape{1, 4}, Shape{1, 4, base::Stage::none},
-                    Shape{1, 4, base::Stage::memory, 65536}, Shape{1, 4, base::Stage::memory, 5000},
-                    Shape{1, 4, base::Stage::memory, 1 << 20, base::AlgorithmChoice::two_phase},
-                    Shape{1, 3, base::Stage::none, 0, base::AlgorithmChoice::two_phase},
-                    Shape{1, 4, base::Stage::memory, 1 << 20, base::AlgorithmChoice::individual}, Shape{1, 7}, Shape{2, 2},
-                    Shape{2, 2, base::Stage::none}, Shape{2, 2, base::Stage::memory, 65536},
-                    Shape{3, 2, base::Stage::memory, 1 << 20, base::AlgorithmChoice::two_phase},
-                    Shape{3, 1, base::Stage::memory, 1 << 20, base::AlgorithmChoice::individual}),
-    [](const testing::TestParamInfo<Shape>& shape) { return name_of_shape(shape.param); });
+INSTANTIATE_TEST_SUITE_P(All, EveryShape,
+                         testing::Values(Shape{1, 1}, Shape{1, 1, base::Stage::none}, Shape{1, 2}, Shape{1, 4},
+                                         Shape{1, 4, base::Stage::none}, Shape{1, 4, base::Stage::memory, 65536},
+                                         Shape{1, 4, base::Stage::memory, 5000},
+                                         Shape{1, 4, base::Stage::memory, 1 << 20, base::AlgorithmChoice::two_phase},
+                                         Shape{1, 3, base::Stage::none, 0, base::AlgorithmChoice::two_phase},
+                                         Shape{1, 4, base::Stage::memory, 1 << 20, base::AlgorithmChoice::individual},
+                                         Shape{1, 7}, Shape{2, 2}, Shape{2, 2, base::Stage::none},
+                                         Shape{2, 2, base::Stage::memory, 65536},
+                                         Shape{3, 2, base::Stage::memory, 1 << 20, base::AlgorithmChoice::two_phase},
+                                         Shape{3, 1, base::Stage::memory, 1 << 20, base::AlgorithmChoice::individual}),
+                         [](const testing::TestParamInfo<Shape>& shape) { return name_of_shape(shape.param); });
 
 }  // namespace
 }  // namespace spillway::file

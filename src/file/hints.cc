@@ -1,9 +1,9 @@
 #include "file/hints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "base/log.h"
 
@@ -27,7 +27,8 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 const Hints::Key Hints::kKeys[] = {
     {"cb_buffer_size", "a number of bytes, 0 or more", &Hints::set_cb_buffer_size, &Hints::show_cb_buffer_size},
     {"cb_nodes", "a number of aggregators, 1 or more", &Hints::set_cb_nodes, &Hints::show_cb_nodes},
-    {"cb_config_list", "*:N, with N aggregators on every node, or *:*", &Hints::set_cb_config_list, &Hints::show_cb_config_list},
+    {"cb_config_list", "*:N, with N aggregators on every node, or *:*", &Hints::set_cb_config_list,
+     &Hints::show_cb_config_list},
     {"collective_buffering", "true, false", &Hints::set_collective_buffering, &Hints::show_collective_buffering},
     {"romio_cb_write", "enable, disable, automatic", &Hints::set_cb_write, &Hints::show_cb_write},
     {"romio_cb_read", "enable, disable, automatic", &Hints::set_cb_read, &Hints::show_cb_read},
@@ -60,7 +61,8 @@ void Hints::set(std::string_view key, std::string_view value) {
     }
     return;
   }
-  const auto found = std::find_if(foreign_.begin(), foreign_.end(), [&](const auto& entry) { return entry.first == key; });
+  const auto found =
+      std::find_if(foreign_.begin(), foreign_.end(), [&](const auto& entry) { return entry.first == key; });
   if (found != foreign_.end()) {
     found->second = value;
   } else if (foreign_.size() < kForeignKeysMax) {
@@ -99,10 +101,12 @@ collective::Policy Hints::policy(Buffering buffering) const {
       policy.choose = false;
       policy.algorithm = collective::Algorithm::individual;
       return policy;
-    case base::AlgorithmChoice::automatic: break;
+    case base::AlgorithmChoice::automatic:
+      break;
   }
   policy.choose = buffering == Buffering::automatic;
-  policy.algorithm = buffering == Buffering::disable ? collective::Algorithm::individual : collective::Algorithm::two_phase;
+  policy.algorithm =
+      buffering == Buffering::disable ? collective::Algorithm::individual : collective::Algorithm::two_phase;
   return policy;
 }
 
@@ -111,7 +115,9 @@ bool Hints::set_cb_buffer_size(std::string_view value) {
   if (bytes) cb_buffer_bytes_ = *bytes;
   return bytes.has_value();
 }
-std::string Hints::show_cb_buffer_size() const { return std::to_string(cb_buffer_bytes_.value_or(settings_.cycle_bytes)); }
+std::string Hints::show_cb_buffer_size() const {
+  return std::to_string(cb_buffer_bytes_.value_or(settings_.cycle_bytes));
+}
 
 bool Hints::set_cb_nodes(std::string_view value) {
   const std::optional<std::int64_t> nodes = whole_number(value);
@@ -170,7 +176,9 @@ bool Hints::set_collective_buffering(std::string_view value) {
   write_buffering_ = read_buffering_ = value == "true" ? Buffering::automatic : Buffering::disable;
   return true;
 }
-std::string Hints::show_collective_buffering() const { return write_buffering_ == Buffering::disable ? "false" : "true"; }
+std::string Hints::show_collective_buffering() const {
+  return write_buffering_ == Buffering::disable ? "false" : "true";
+}
 
 bool Hints::set_striping_unit(std::string_view value) {
   const std::optional<std::int64_t> bytes = whole_number(value);

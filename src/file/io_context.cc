@@ -11,7 +11,8 @@ constexpr std::int64_t kWaitNs = 1'000'000;
 
 }  // namespace
 
-Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::RunCursor& cursor, const journal::Journal::Append& what) {
+Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::RunCursor& cursor,
+                                                  const journal::Journal::Append& what) {
   journal::Journal& journal = context.runtime.journal();
   Result<journal::Journal::Appended> appended = journal.append(cursor, what);
   if (appended.ok() || appended.status().code() != Code::would_block) return appended;
@@ -46,8 +47,8 @@ Status read_span(IoContext& context, const extent::Extent& range, std::byte* buf
   if (range.empty()) return {};
   const extent::ExtentList wanted = extent::ExtentList::from_unsorted({range});
   // What is pending first, then the file for the rest: what is not found pending any more is in the file by then.
-  const extent::ExtentList covered =
-      context.runtime.pending().read(context.slot(), wanted, [&](std::int64_t offset, std::span<const std::byte> bytes) {
+  const extent::ExtentList covered = context.runtime.pending().read(
+      context.slot(), wanted, [&](std::int64_t offset, std::span<const std::byte> bytes) {
         std::memcpy(buffer + (offset - range.offset), bytes.data(), bytes.size());
       });
   for (const extent::Extent& rest : wanted.without(covered)) {
@@ -64,7 +65,8 @@ Status read_runs(IoContext& context, std::span<const extent::Extent> runs, std::
   for (std::size_t i = 0; i < runs.size();) {
     std::size_t next = i + 1;
     std::int64_t end = runs[i].end();
-    while (next < runs.size() && runs[next].offset - end <= kSieveGapBytes && runs[next].end() - runs[i].offset <= kSieveWindowBytes) {
+    while (next < runs.size() && runs[next].offset - end <= kSieveGapBytes &&
+           runs[next].end() - runs[i].offset <= kSieveWindowBytes) {
       end = runs[next].end();
       ++next;
     }

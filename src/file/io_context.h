@@ -29,7 +29,8 @@ struct IoContext {
 };
 
 // Appends to the journal, waiting for space as long as some can come. Fails: with the failure behind which everything is stuck.
-Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::RunCursor& cursor, const journal::Journal::Append& what);
+Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::RunCursor& cursor,
+                                                  const journal::Journal::Append& what);
 
 // Waits until nothing that is pending on the node lies inside `range`: what is written to the file itself must come after it.
 Status settle(IoContext& context, const extent::Extent& range);

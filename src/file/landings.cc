@@ -1,8 +1,8 @@
 #include "file/landings.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "journal/record.h"
 
@@ -65,14 +65,16 @@ Status write_runs(storage::File& file, std::span<const extent::Extent> runs, con
 
 Status StagedLanding::accept(extent::RunCursor& cursor, std::vector<collective::LandingRef>& refs) {
   journal::Journal& journal = context_.runtime.journal();
-  const journal::CommitRule commit{journal::CommitKind::by_team, context_.commit_word, context_.comm.node_team().next_commit()};
+  const journal::CommitRule commit{journal::CommitKind::by_team, context_.commit_word,
+                                   context_.comm.node_team().next_commit()};
   // What does not fit goes in rounds of half the buffer, so that one half drains while the other fills (ABT §3.2).
   const std::int64_t left = bytes_left(cursor);
   std::int64_t round_bytes = left <= journal.limit() ? left : std::max<std::int64_t>(journal.limit() / 2, 1);
   while (!cursor.at_end() && refs.size() < kRefsMax && round_bytes > 0) {
     const journal::Journal::Append what{context_.slot(), commit, round_bytes};
     // Only for the first piece is it worth keeping everyone waiting.
-    Result<journal::Journal::Appended> appended = refs.empty() ? append_waiting(context_, cursor, what) : journal.append(cursor, what);
+    Result<journal::Journal::Appended> appended =
+        refs.empty() ? append_waiting(context_, cursor, what) : journal.append(cursor, what);
     if (!appended.ok() && appended.status().code() == Code::would_block) break;
     if (!appended.ok()) return appended.status();
     round_.push_back(appended->id);

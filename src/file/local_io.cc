@@ -20,7 +20,8 @@ constexpr std::int64_t kDirectReadBytesMin = 64 * 1024;
 // Cuts an access into parts of at most kRunsPerPart file extents.
 class PartWalker {
  public:
-  PartWalker(const view::FileView& view, const view::ViewRange& range) : view_(view), at_(range.position), end_(range.position + range.length) {}
+  PartWalker(const view::FileView& view, const view::ViewRange& range)
+      : view_(view), at_(range.position), end_(range.position + range.length) {}
 
   // The next part of the view range and the file extents it covers; false at the end.
   bool next(view::ViewRange& part, extent::ExtentList& runs) {
@@ -139,7 +140,8 @@ class SievingReader {
   // How many leading pieces of a move go into the window: no large gap, and not beyond its size.
   [[nodiscard]] std::int64_t pieces_that_fit(const view::Move& move) const {
     const std::int64_t begin = moves_.empty() ? move.file_offset : window_.offset;
-    if (!moves_.empty() && (move.file_offset < window_.offset || move.file_offset - window_.end() > kSieveGapBytes)) return 0;
+    if (!moves_.empty() && (move.file_offset < window_.offset || move.file_offset - window_.end() > kSieveGapBytes))
+      return 0;
     if (move.file_offset + move.length - begin > kSieveWindowBytes) return moves_.empty() ? 1 : 0;
     if (move.count == 1 || move.file_stride - move.length > kSieveGapBytes || move.file_stride < move.length) return 1;
     return std::min(move.count, (kSieveWindowBytes - (move.file_offset + move.length - begin)) / move.file_stride + 1);
@@ -172,7 +174,9 @@ std::int64_t length_below(const view::FileView& view, const view::ViewRange& ran
 
 }  // namespace
 
-Status FileLocalIo::write(const collective::Call& call) { return context_.staging ? write_staged(call) : write_direct(call); }
+Status FileLocalIo::write(const collective::Call& call) {
+  return context_.staging ? write_staged(call) : write_direct(call);
+}
 
 Status FileLocalIo::write_independent(const collective::Call& call) {
   return context_.staging_alone ? write_staged(call) : write_direct(call);
@@ -200,7 +204,8 @@ Status FileLocalIo::write_staged(const collective::Call& call) {
 }
 
 Status FileLocalIo::write_direct(const collective::Call& call) {
-  if (Status status = settle(context_, call.view->bounds(call.range.position, call.range.length)); !status) return status;
+  if (Status status = settle(context_, call.view->bounds(call.range.position, call.range.length)); !status)
+    return status;
   GatheringWriter writer(context_.storage());
   view::MoveCursor cursor(*call.view, *call.memory, call.range.position, call.range);
   while (!cursor.done()) {

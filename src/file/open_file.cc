@@ -1,8 +1,8 @@
 #include "file/open_file.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/log.h"
 
@@ -28,7 +28,8 @@ OpenFile::~OpenFile() {
 
 // --- open and close ---
 
-Result<std::unique_ptr<OpenFile>> OpenFile::open(Parts parts, const std::string& path, const OpenMode& mode, const Hints& hints) {
+Result<std::unique_ptr<OpenFile>> OpenFile::open(Parts parts, const std::string& path, const OpenMode& mode,
+                                                 const Hints& hints) {
   const TraceScope scope(parts.runtime, "open", path);
   std::unique_ptr<OpenFile> file(new OpenFile(std::move(parts), mode, hints));
   if (Status status = file->open_target(path); !status) return status;
@@ -95,7 +96,8 @@ void OpenFile::choose_staging() {
   const bool writable = mode_.access != storage::Access::read_only;
   context_.staging = writable && limit_ > 0 && !atomic_;
   // Asked at every independent write: a handle that spans nodes may come later.
-  const bool spans_nodes = context_.runtime.node().file(context_.slot()).spans_nodes.load(std::memory_order_seq_cst) != 0;
+  const bool spans_nodes =
+      context_.runtime.node().file(context_.slot()).spans_nodes.load(std::memory_order_seq_cst) != 0;
   context_.staging_alone = context_.staging && !spans_nodes;
 }
 
@@ -140,7 +142,8 @@ Status OpenFile::remove(Runtime& runtime, const std::string& path) {
   Result<storage::FileAttributes> attributes = runtime.backend().attributes(path);
   if (attributes.ok()) {
     const storage::FileIdentity& identity = attributes->identity;
-    if (const auto slot = runtime.node().find_file({identity.device, identity.inode})) runtime.drain().discard(*slot, 0);
+    if (const auto slot = runtime.node().find_file({identity.device, identity.inode}))
+      runtime.drain().discard(*slot, 0);
   }
   return runtime.backend().remove(path);
 }
@@ -179,7 +182,8 @@ Status OpenFile::check(const Transfer& transfer, bool writing) const {
   }
   if (transfer.offset < 0) return Status(Code::bad_argument, fmt::format("offset {} is negative", transfer.offset));
   if (transfer.length % view_.etype_bytes() != 0) {
-    return Status(Code::io, fmt::format("{} bytes are not a whole number of etypes of {} bytes", transfer.length, view_.etype_bytes()));
+    return Status(Code::io, fmt::format("{} bytes are not a whole number of etypes of {} bytes", transfer.length,
+                                        view_.etype_bytes()));
   }
   return {};
 }
@@ -197,7 +201,9 @@ Status OpenFile::background_error() {
   const journal::FileSlot& slot = context_.runtime.node().file(context_.slot());
   const journal::PackedError error = slot.error.load(std::memory_order_acquire);
   const auto report = [&](const char* what) {
-    return Status(static_cast<Code>(error.code), fmt::format("{} in the background (errno {})", what, error.errno_value)).on_path(path());
+    return Status(static_cast<Code>(error.code),
+                  fmt::format("{} in the background (errno {})", what, error.errno_value))
+        .on_path(path());
   };
   if (error.epoch != seen_error_epoch_) {
     seen_error_epoch_ = error.epoch;
@@ -217,7 +223,8 @@ Status OpenFile::background_error() {
 
 // What a collective call returned was returned by every rank: no reason to report it again.
 void OpenFile::mark_reported(const Status& status) {
-  if (!status.ok()) seen_error_epoch_ = context_.runtime.node().file(context_.slot()).error.load(std::memory_order_acquire).epoch;
+  if (!status.ok())
+    seen_error_epoch_ = context_.runtime.node().file(context_.slot()).error.load(std::memory_order_acquire).epoch;
 }
 
 void OpenFile::count_written(std::int64_t bytes, bool staged) {
@@ -269,7 +276,8 @@ Status OpenFile::write_all(const Transfer& transfer) {
     collective::CollectiveIo& io = context_.staging ? staged_io_ : direct_io_;
     status = io.write(call, hints_.write_policy());
     // Ranks of other nodes ask the file system how long the file is.
-    if (status.ok() && context_.staging && comm_->node_count() > 1 && comm_->rank() == 0) (void)context_.storage().grow(io.last_end());
+    if (status.ok() && context_.staging && comm_->node_count() > 1 && comm_->rank() == 0)
+      (void)context_.storage().grow(io.last_end());
   }
   if (status.ok()) count_written(transfer.length, context_.staging);
   mark_reported(status);
@@ -311,7 +319,8 @@ Result<std::int64_t> OpenFile::read_locked(const collective::Call& call) {
   if (Status status = context_.storage().lock(hull.offset, hull.length, false); !status) return status;
   Result<std::int64_t> end = local_.file_end();
   Result<std::int64_t> got = end.ok() ? local_.read(call, *end) : end;
-  if (Status unlocked = context_.storage().unlock(hull.offset, hull.length); got.ok() && !unlocked.ok()) return unlocked;
+  if (Status unlocked = context_.storage().unlock(hull.offset, hull.length); got.ok() && !unlocked.ok())
+    return unlocked;
   return got;
 }
 

@@ -45,7 +45,8 @@ class OpenFile {
     std::unique_ptr<comm::SharedCounter> shared_pointer;
   };
   // Collective.  Fails: as open(2) says on the rank where it failed first; the file is then open nowhere.
-  static Result<std::unique_ptr<OpenFile>> open(Parts parts, const std::string& path, const OpenMode& mode, const Hints& hints);
+  static Result<std::unique_ptr<OpenFile>> open(Parts parts, const std::string& path, const OpenMode& mode,
+                                                const Hints& hints);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -73,9 +74,9 @@ class OpenFile {
     Status precondition;  // of the arguments; a failure is returned, by all ranks where the call is collective
   };
   Status write(const Transfer& transfer);
-  Status write_all(const Transfer& transfer);                // collective
-  Result<std::int64_t> read(const Transfer& transfer);       // bytes; fewer than asked for at the end of the file
-  Result<std::int64_t> read_all(const Transfer& transfer);   // collective
+  Status write_all(const Transfer& transfer);               // collective
+  Result<std::int64_t> read(const Transfer& transfer);      // bytes; fewer than asked for at the end of the file
+  Result<std::int64_t> read_all(const Transfer& transfer);  // collective
 
   // The individual file pointer.
   [[nodiscard]] std::int64_t position() const { return position_; }

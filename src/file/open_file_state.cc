@@ -1,7 +1,7 @@
 // The operations of OpenFile that move no user bytes: pointers, size, sync, modes.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "file/open_file.h"
 
@@ -30,7 +30,9 @@ Result<std::int64_t> OpenFile::same_everywhere(std::int64_t value, const Status&
 
 // --- pointers ---
 
-Result<std::int64_t> OpenFile::take_shared(std::int64_t length) { return shared_pointer_->fetch_add(length / view_.etype_bytes()); }
+Result<std::int64_t> OpenFile::take_shared(std::int64_t length) {
+  return shared_pointer_->fetch_add(length / view_.etype_bytes());
+}
 
 Status OpenFile::set_shared_position(std::int64_t position, const Status& mine) {
   Result<std::int64_t> agreed = same_everywhere(position, mine, "the shared file pointer");
@@ -63,7 +65,8 @@ Result<std::int64_t> OpenFile::take_ordered(std::int64_t length, const Status& m
     if (static_cast<int>(rank) < comm_->rank()) before_me += other.etypes;
     total += other.etypes;
   }
-  if (worst != Code::ok) return worst == status.code() ? status : Status(worst, "another rank's arguments were refused");
+  if (worst != Code::ok)
+    return worst == status.code() ? status : Status(worst, "another rank's arguments were refused");
   const std::int64_t base = comm::value_of<Part>(all[0]).base;
   // The collective transfer that follows ends with an agreement: nobody is past it before this is done.
   if (comm_->rank() == 0) {
@@ -79,8 +82,10 @@ Result<std::int64_t> OpenFile::size() { return local_.file_end(); }
 Result<std::int64_t> OpenFile::end_position() {
   Result<std::int64_t> end = size();
   if (!end) return end;
-  if (view_.contiguous()) return (std::max<std::int64_t>(0, *end - view_.displacement()) + view_.etype_bytes() - 1) / view_.etype_bytes();
-  if (!view_.sorted_disjoint()) return Status(Code::unsupported, "the end of a view whose pieces overlap is not defined");
+  if (view_.contiguous())
+    return (std::max<std::int64_t>(0, *end - view_.displacement()) + view_.etype_bytes() - 1) / view_.etype_bytes();
+  if (!view_.sorted_disjoint())
+    return Status(Code::unsupported, "the end of a view whose pieces overlap is not defined");
   return (view_.bytes_below(*end) + view_.etype_bytes() - 1) / view_.etype_bytes();
 }
 
@@ -101,7 +106,7 @@ Status OpenFile::set_size(std::int64_t bytes, const Status& mine) {
     settled = drain_all();
     if (settled.ok()) settled = settle(context_, {bytes, INT64_MAX - bytes});  // other handles' too
   }
-  if (Status status = comm::agree(*comm_, settled); !status) return status;  // by all ranks
+  if (Status status = comm::agree(*comm_, settled); !status) return status;                        // by all ranks
   return comm::agree(*comm_, comm_->rank() == 0 ? context_.storage().truncate(bytes) : Status());  // by all ranks
 }
 

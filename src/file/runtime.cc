@@ -1,11 +1,10 @@
 #include "file/runtime.h"
 
+#include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "base/units.h"
@@ -35,9 +34,10 @@ Result<std::unique_ptr<Runtime>> Runtime::start(journal::Node& node, Options opt
   if (runtime->options_.backend == nullptr) runtime->options_.backend = storage::make_posix_backend(settings.direct);
 
   const std::int64_t memory = node_memory_bytes();
-  runtime->default_limit_ = settings.memory_bytes >= 0
-                                ? settings.memory_bytes
-                                : base::automatic_memory_bytes(memory, file_system_bytes(settings.shm_dir), runtime->options_.node_processes);
+  runtime->default_limit_ =
+      settings.memory_bytes >= 0
+          ? settings.memory_bytes
+          : base::automatic_memory_bytes(memory, file_system_bytes(settings.shm_dir), runtime->options_.node_processes);
   if (!settings.trace_dir.empty()) {
     Result<std::unique_ptr<base::Trace>> trace = base::Trace::open(settings.trace_dir, runtime->options_.rank);
     if (trace.ok()) {
@@ -47,16 +47,16 @@ Result<std::unique_ptr<Runtime>> Runtime::start(journal::Node& node, Options opt
     }
   }
 
-  Result<std::unique_ptr<journal::Journal>> journal = journal::Journal::create(
-      node, {.segment_payload_bytes = settings.drain_bytes,
-             .capacity_bytes = std::max(memory, runtime->default_limit_),
-             .scratch_bytes = settings.cycle_bytes,
-             .rank = runtime->options_.rank});
+  Result<std::unique_ptr<journal::Journal>> journal =
+      journal::Journal::create(node, {.segment_payload_bytes = settings.drain_bytes,
+                                      .capacity_bytes = std::max(memory, runtime->default_limit_),
+                                      .scratch_bytes = settings.cycle_bytes,
+                                      .rank = runtime->options_.rank});
   if (!journal) return journal.status();
   runtime->journal_ = std::move(journal).value();
   runtime->pending_ = std::make_unique<journal::Pending>(node, *runtime->journal_);
-  runtime->drain_ = std::make_unique<drain::Drain>(drain::Drain::Parts{node, *runtime->journal_, *runtime->pending_, runtime->activity_,
-                                                                       base::system_clock(), runtime->trace_.get()});
+  runtime->drain_ = std::make_unique<drain::Drain>(drain::Drain::Parts{
+      node, *runtime->journal_, *runtime->pending_, runtime->activity_, base::system_clock(), runtime->trace_.get()});
   runtime->drain_->start();
   return runtime;
 }
@@ -73,8 +73,9 @@ std::optional<base::RunSummary> Runtime::finish() {
   }
   const std::int64_t left = journal_->pending_bytes();
   if (left > 0) {
-    base::log_error(fmt::format("{} could not be written and stay in {}; free the space or mend the file system, then run: spillway recover",
-                                base::format_bytes(left), node_.journal_path(journal_->process())));
+    base::log_error(fmt::format(
+        "{} could not be written and stay in {}; free the space or mend the file system, then run: spillway recover",
+        base::format_bytes(left), node_.journal_path(journal_->process())));
   }
   base::RunSummary summary = activity_.summary();
   summary.pending_bytes = left;

@@ -29,8 +29,8 @@ class Runtime {
  public:
   struct Options {
     base::Settings settings;
-    int rank = 0;            // in the job
-    int node_processes = 1;  // processes of the job on this node: they share its memory
+    int rank = 0;                               // in the job
+    int node_processes = 1;                     // processes of the job on this node: they share its memory
     std::shared_ptr<storage::Backend> backend;  // null: the operating system's files
   };
   // `node` outlives the runtime.  Fails: when shared memory cannot be had; the caller then does without Spillway.
@@ -98,7 +98,8 @@ class TraceScope {
   TraceScope(Runtime& runtime, std::string_view what, std::string_view file, std::int64_t bytes = 0)
       : runtime_(runtime), what_(what), file_(file), bytes_(bytes), begin_ns_(runtime.clock().now_ns()) {}
   ~TraceScope() {
-    if (runtime_.trace() != nullptr) runtime_.trace()->add({begin_ns_, runtime_.clock().now_ns(), what_, bytes_, file_});
+    if (runtime_.trace() != nullptr)
+      runtime_.trace()->add({begin_ns_, runtime_.clock().now_ns(), what_, bytes_, file_});
   }
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;

@@ -1,5 +1,6 @@
 // The libc calls by which a program would notice that bytes of a closed file have not arrived yet: each waits for them and then does what
 // it always did. Compiled without _FILE_OFFSET_BITS: both the plain and the 64-bit names are defined here.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -9,8 +10,6 @@
 #include <cerrno>
 #include <cstdarg>
 #include <vector>
-
-#include <dlfcn.h>
 
 #include "posix/arrivals.h"
 
@@ -35,16 +34,17 @@ mode_t mode_argument(int flags, va_list arguments) {
   const bool has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
   return has_mode ? va_arg(arguments, mode_t) : 0;
 }
-#define SPILLWAY_MODE(flags)                     \
-  va_list arguments;                             \
-  va_start(arguments, flags);                    \
+#define SPILLWAY_MODE(flags)                           \
+  va_list arguments;                                   \
+  va_start(arguments, flags);                          \
   const mode_t mode = mode_argument(flags, arguments); \
   va_end(arguments)
 
 // The NULL-terminated arguments of execl() and its kin; the list is left behind the NULL.
 std::vector<char*> argument_list(const char* first, va_list& arguments) {
   std::vector<char*> list;
-  for (char* argument = const_cast<char*>(first); argument != nullptr; argument = va_arg(arguments, char*)) list.push_back(argument);
+  for (char* argument = const_cast<char*>(first); argument != nullptr; argument = va_arg(arguments, char*))
+    list.push_back(argument);
   list.push_back(nullptr);
   return list;
 }
@@ -174,7 +174,8 @@ SPILLWAY_EXPORT int renameat(int from_directory, const char* from, int to_direct
   if (result == 0) note.done();
   return result;
 }
-SPILLWAY_EXPORT int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned flags) noexcept {
+SPILLWAY_EXPORT int renameat2(int from_directory, const char* from, int to_directory, const char* to,
+                              unsigned flags) noexcept {
   SPILLWAY_BELOW(renameat2);
   const RenameNote note(from_directory, from, to_directory, to);
   const int result = next(from_directory, from, to_directory, to, flags);
@@ -194,14 +195,14 @@ SPILLWAY_EXPORT FILE* popen(const char* command, const char* type) {
   await_all();
   return next(command, type);
 }
-SPILLWAY_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
-                                char* const argv[], char* const envp[]) {
+SPILLWAY_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                                const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
   SPILLWAY_BELOW(posix_spawn);
   await_all();
   return next(pid, path, actions, attributes, argv, envp);
 }
-SPILLWAY_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
-                                 char* const argv[], char* const envp[]) {
+SPILLWAY_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                                 const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
   SPILLWAY_BELOW(posix_spawnp);
   await_all();
   return next(pid, file, actions, attributes, argv, envp);

@@ -38,11 +38,14 @@ struct FileLayout {
 FileLayout layout_for(std::int64_t segment_payload_bytes, std::int64_t capacity_bytes, std::int64_t scratch_bytes) {
   FileLayout layout{};
   const std::int64_t scratch = base::round_up(scratch_bytes, segment_payload_bytes);
-  layout.segment_count = static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
-  layout.segment_bytes = base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
+  layout.segment_count =
+      static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
+  layout.segment_bytes =
+      base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
   const std::uint64_t pending_end = kPageBytes + kFilesMax * sizeof(FilePending);
   layout.segments_offset = base::round_up(pending_end, kPageBytes);
-  layout.data_offset = base::round_up(layout.segments_offset + layout.segment_count * sizeof(SegmentDescriptor), kPageBytes);
+  layout.data_offset =
+      base::round_up(layout.segments_offset + layout.segment_count * sizeof(SegmentDescriptor), kPageBytes);
   layout.file_bytes = layout.data_offset + layout.segment_count * layout.segment_bytes;
   return layout;
 }
@@ -58,7 +61,8 @@ Result<base::Mapping> make_file(const std::string& path, const JournalOptions& o
   // Address space may be limited where memory is not: take what can be had.
   for (std::int64_t capacity = options.capacity_bytes;; capacity /= 2) {
     layout = layout_for(options.segment_payload_bytes, capacity, options.scratch_bytes);
-    if (ftruncate(fd.get(), static_cast<off_t>(layout.file_bytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+    if (ftruncate(fd.get(), static_cast<off_t>(layout.file_bytes)) != 0)
+      return Status::from_errno(errno, "size").on_path(path);
     Result<base::Mapping> mapping = base::Mapping::map(std::move(fd), layout.file_bytes);
     if (mapping.ok() || capacity < options.segment_payload_bytes) return mapping;
     fd = base::above_stdio(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -131,7 +135,8 @@ std::uint32_t Journal::segments_allowed() const {
 }
 
 std::uint32_t Journal::scratch_allowed() const {
-  return static_cast<std::uint32_t>((options_.scratch_bytes + options_.segment_payload_bytes - 1) / options_.segment_payload_bytes);
+  return static_cast<std::uint32_t>((options_.scratch_bytes + options_.segment_payload_bytes - 1) /
+                                    options_.segment_payload_bytes);
 }
 
 std::int64_t Journal::free_bytes() {
@@ -163,14 +168,14 @@ Journal::Layout Journal::fit(const extent::RunCursor& cursor, std::int64_t bytes
   // Alignment may cost up to a page; count it in from the start.
   Layout layout;
   extent::RunCursor at = cursor;
-  const std::uint64_t payload_max = std::min({static_cast<std::uint64_t>(bytes_max),
-                                              static_cast<std::uint64_t>(options_.segment_payload_bytes),
-                                              small_limit ? static_cast<std::uint64_t>(limit_) : room});
+  const std::uint64_t payload_max =
+      std::min({static_cast<std::uint64_t>(bytes_max), static_cast<std::uint64_t>(options_.segment_payload_bytes),
+                small_limit ? static_cast<std::uint64_t>(limit_) : room});
   while (!at.at_end() && layout.payload_bytes < payload_max) {
     const std::uint64_t table = sizeof(RecordHeader) + (layout.run_count + 1) * sizeof(extent::Extent) + kPageBytes;
     if (table + layout.payload_bytes >= room) break;
-    const std::uint64_t take = std::min({static_cast<std::uint64_t>(at.current().length), payload_max - layout.payload_bytes,
-                                         room - table - layout.payload_bytes});
+    const std::uint64_t take = std::min({static_cast<std::uint64_t>(at.current().length),
+                                         payload_max - layout.payload_bytes, room - table - layout.payload_bytes});
     layout.payload_bytes += take;
     ++layout.run_count;
     at.advance(static_cast<std::int64_t>(take));
@@ -190,7 +195,8 @@ Journal::Layout Journal::fit(const extent::RunCursor& cursor, std::int64_t bytes
   return layout;
 }
 
-Journal::Appended Journal::place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) {
+Journal::Appended Journal::place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment,
+                                 const Layout& layout) {
   const std::uint64_t begin = tail(segment);
   std::byte* at = mapping_->segment_data(segment) + begin;
   auto* header = reinterpret_cast<RecordHeader*>(at);
@@ -235,7 +241,8 @@ std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, 
   const bool scratch = what.file == kNone;
   std::uint32_t& current = scratch ? current_scratch_ : current_;
   std::int64_t wanted = 0;
-  for (extent::RunCursor at = cursor; !at.at_end() && wanted < what.bytes_max; ++at.index, at.done = 0) wanted += at.current().length;
+  for (extent::RunCursor at = cursor; !at.at_end() && wanted < what.bytes_max; ++at.index, at.done = 0)
+    wanted += at.current().length;
   wanted = std::min(wanted, what.bytes_max);
   assert(wanted > 0);
 
@@ -274,7 +281,8 @@ Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Appen
     }
     untouched_.push_back(fresh);
     // Less memory than configured: live with the segments there are, if there are any.
-    if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space) return Status(Code::would_block, status.what());
+    if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space)
+      return Status(Code::would_block, status.what());
     return status;
   }
 }
@@ -331,15 +339,20 @@ bool Journal::prefault() {
 
 // --- what becomes of a record ---
 
-RecordView Journal::view(const RecordId& id) const { return record_view(mapping_->segment_data(id.segment) + id.offset); }
+RecordView Journal::view(const RecordId& id) const {
+  return record_view(mapping_->segment_data(id.segment) + id.offset);
+}
 
 bool Journal::valid(const Node& node, const RecordHeader& header) {
   switch (header.state.load(std::memory_order_acquire)) {
-    case RecordState::committed: return true;
+    case RecordState::committed:
+      return true;
     case RecordState::filling:
-      return header.commit_kind == CommitKind::by_team && team_has_committed(node.block(header.team_offset), header.commit_number);
+      return header.commit_kind == CommitKind::by_team &&
+             team_has_committed(node.block(header.team_offset), header.commit_number);
     case RecordState::retired:
-    case RecordState::abandoned: return false;
+    case RecordState::abandoned:
+      return false;
   }
   return false;
 }
@@ -408,7 +421,8 @@ void Journal::give_back(std::uint32_t segment) {
 
 bool Journal::still_read(const Segment& segment, bool check_alive) const {
   return std::any_of(segment.readers.begin(), segment.readers.end(), [&](const Segment::Reader& reader) {
-    if (node_.process(reader.process).reading[reader.role].load(std::memory_order_seq_cst) != reader.count) return false;
+    if (node_.process(reader.process).reading[reader.role].load(std::memory_order_seq_cst) != reader.count)
+      return false;
     return !check_alive || node_.alive(reader.process);
   });
 }
@@ -441,7 +455,8 @@ void Journal::trim_pool() {
 void Journal::seal(const RecordId& id) {
   const RecordView record = view(id);
   if (record.header->sealed != 0) return;
-  record.header->payload_hash.store(XXH3_64bits(record.payload, record.header->payload_bytes), std::memory_order_relaxed);
+  record.header->payload_hash.store(XXH3_64bits(record.payload, record.header->payload_bytes),
+                                    std::memory_order_relaxed);
   record.header->sealed = 1;
 }
 
@@ -468,7 +483,8 @@ void Journal::publish(std::uint32_t file, const extent::Extent& bounds) {
     pending.begin.store(bounds.offset, std::memory_order_relaxed);
     pending.end.store(bounds.end(), std::memory_order_relaxed);
   } else {
-    pending.begin.store(std::min(bounds.offset, pending.begin.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    pending.begin.store(std::min(bounds.offset, pending.begin.load(std::memory_order_relaxed)),
+                        std::memory_order_relaxed);
     pending.end.store(std::max(bounds.end(), pending.end.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   }
   node_.file(file).pending_records.fetch_add(1, std::memory_order_release);

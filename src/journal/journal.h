@@ -45,9 +45,7 @@ struct RecordView {
   std::span<const extent::Extent> runs;
   std::byte* payload = nullptr;
 
-  [[nodiscard]] extent::Extent bounds() const {
-    return {runs.front().offset, runs.back().end() - runs.front().offset};
-  }
+  [[nodiscard]] extent::Extent bounds() const { return {runs.front().offset, runs.back().end() - runs.front().offset}; }
 };
 
 // The memory medium of one process (docs/adr/0001): a file on /dev/shm cut into segments, into which the owner appends records
@@ -157,9 +155,12 @@ class Journal {
   Journal(Node& node, const JournalOptions& options) : node_(node), options_(options) {}
   [[nodiscard]] std::uint64_t tail(std::uint32_t segment) const;
   // What of the cursor's runs fits behind `tail`; payload_bytes 0 when it is not worth it.
-  [[nodiscard]] Layout fit(const extent::RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const SPILLWAY_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<Appended> try_append(extent::RunCursor& cursor, const Append& what) SPILLWAY_REQUIRES(mutex_);
-  Appended place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout) SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] Layout fit(const extent::RunCursor& cursor, std::int64_t bytes_max, std::uint32_t segment) const
+      SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<Appended> try_append(extent::RunCursor& cursor, const Append& what)
+      SPILLWAY_REQUIRES(mutex_);
+  Appended place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout)
+      SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] bool take_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);
   // A segment whose pages are to be taken next, when the limits allow one more; kNone otherwise.
   [[nodiscard]] std::uint32_t fresh_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);

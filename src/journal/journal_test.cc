@@ -223,7 +223,8 @@ TEST_F(JournalTest, LargePayloadsStandInTheirPageAsInTheFile) {
     RunCursor cursor{&runs, 0, 0};
     Result<Journal::Appended> appended = a.append(cursor, {file, {}, INT64_MAX});
     ASSERT_TRUE(appended.ok());
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(appended->view.payload) % 4096, static_cast<std::uintptr_t>(offset % 4096));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(appended->view.payload) % 4096,
+              static_cast<std::uintptr_t>(offset % 4096));
     a.abandon(appended->id);
   }
 }
@@ -276,7 +277,8 @@ TEST_F(JournalTest, DamagedHeadersEndTheWalkWithoutHarm) {
   Journal& a = add_journal(2 * kSegment);
   const std::uint32_t file = add_file(7);
   std::vector<RecordId> ids;
-  for (int i = 0; i < 20; ++i) ids.push_back(write(a, file, list({{i * 100, 50}, {i * 100 + 60, 20}}), std::byte{'d'})[0]);
+  for (int i = 0; i < 20; ++i)
+    ids.push_back(write(a, file, list({{i * 100, 50}, {i * 100 + 60, 20}}), std::byte{'d'})[0]);
   const std::uint32_t segment = ids[0].segment;
   const auto journal = node_->journal(a.process());
   const std::uint64_t tail = journal->segment(segment).tail.load();
@@ -296,7 +298,9 @@ TEST_F(JournalTest, DamagedHeadersEndTheWalkWithoutHarm) {
     });
     EXPECT_TRUE(status.ok() || status.code() == Code::corrupt);
   }
-  EXPECT_EQ(walk_segment({journal->segment_data(segment), size + 1, size}, [](const RecordView&, std::uint64_t) { return true; }).code(),
+  EXPECT_EQ(walk_segment({journal->segment_data(segment), size + 1, size},
+                         [](const RecordView&, std::uint64_t) { return true; })
+                .code(),
             Code::corrupt);
 }
 
@@ -325,7 +329,8 @@ TEST_F(JournalTest, RandomWritesAgainstAByteArray) {
     if (random() % 3 != 0 || live.empty()) {
       std::vector<Extent> extents;
       for (std::uint64_t i = 0; i < 1 + random() % 3; ++i) {
-        extents.push_back({static_cast<std::int64_t>(random() % (kFileBytes - 40)), 1 + static_cast<std::int64_t>(random() % 40)});
+        extents.push_back(
+            {static_cast<std::int64_t>(random() % (kFileBytes - 40)), 1 + static_cast<std::int64_t>(random() % 40)});
       }
       const ExtentList runs = list(std::move(extents));
       const int owner = static_cast<int>(random() % kOwners);
@@ -385,8 +390,9 @@ TEST_F(JournalTest, ReadersNeverMissWhatIsMovingIntoTheFile) {
   while (!stop) {
     const std::uint64_t known = completed.load();
     std::uint64_t value = 0;
-    const ExtentList covered =
-        pending.read(file, list({{0, 8}}), [&](std::int64_t, std::span<const std::byte> bytes) { std::memcpy(&value, bytes.data(), 8); });
+    const ExtentList covered = pending.read(file, list({{0, 8}}), [&](std::int64_t, std::span<const std::byte> bytes) {
+      std::memcpy(&value, bytes.data(), 8);
+    });
     if (covered.empty()) value = in_file.load();
     ASSERT_GE(value, known);
   }

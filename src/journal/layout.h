@@ -50,10 +50,12 @@ struct FileSlot {
   std::uint64_t device;
   std::uint64_t inode;
   std::uint32_t open_count;
-  std::atomic<std::uint32_t> stuck_owners;  // processes that hold records which could not be written; relaxed count
-  std::atomic<std::uint64_t> next_sequence;   // taken by every record: order of completion
-  std::atomic<std::uint32_t> pending_records;  // on this node, not yet in the file; relaxed count, see FilePending for order
-  std::atomic<std::uint32_t> spans_nodes;      // opened by ranks of several nodes: others may hold bytes that nobody here sees
+  std::atomic<std::uint32_t> stuck_owners;   // processes that hold records which could not be written; relaxed count
+  std::atomic<std::uint64_t> next_sequence;  // taken by every record: order of completion
+  std::atomic<std::uint32_t>
+      pending_records;  // on this node, not yet in the file; relaxed count, see FilePending for order
+  std::atomic<std::uint32_t>
+      spans_nodes;  // opened by ranks of several nodes: others may hold bytes that nobody here sees
   std::atomic<PackedError> error;
 };
 
@@ -75,11 +77,11 @@ struct NodeHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::atomic<std::uint32_t> processes;  // entries ever used; changed under mutex, release, for readers without it
-  std::uint64_t nonce[2];   // two ranks that read the same one share this memory
-  std::uint32_t files;      // slots ever used; guarded by mutex
-  std::uint32_t free_file;  // list of slots given back, by next_in_bucket; guarded by mutex
-  std::uint64_t arena_next;      // guarded by mutex
-  std::uint64_t arena_free[40];  // lists by size, powers of two; guarded by mutex
+  std::uint64_t nonce[2];                // two ranks that read the same one share this memory
+  std::uint32_t files;                   // slots ever used; guarded by mutex
+  std::uint32_t free_file;               // list of slots given back, by next_in_bucket; guarded by mutex
+  std::uint64_t arena_next;              // guarded by mutex
+  std::uint64_t arena_free[40];          // lists by size, powers of two; guarded by mutex
   base::ProcessMutex mutex;
   NodeTotals totals;
   // Moves on whenever records were retired somewhere on the node; futex for those who wait for that.
@@ -101,7 +103,11 @@ struct FilePending {
   std::atomic<std::int64_t> end;
 };
 
-enum class SegmentState : std::uint32_t { free = 0, in_use = 1, limbo = 2 };  // limbo: retired, perhaps still being read
+enum class SegmentState : std::uint32_t {
+  free = 0,
+  in_use = 1,
+  limbo = 2
+};  // limbo: retired, perhaps still being read
 
 struct SegmentDescriptor {
   std::atomic<SegmentState> state;
@@ -150,7 +156,7 @@ struct RecordHeader {
   std::uint64_t header_hash;  // XXH3 of everything above and of the runs
   // What changes later. state: release by whoever changes it, acquire by readers of the payload.
   std::atomic<RecordState> state;
-  std::uint32_t sealed;                    // payload_hash is valid; written before it is needed, by the owner's drain thread
+  std::uint32_t sealed;  // payload_hash is valid; written before it is needed, by the owner's drain thread
   std::atomic<std::uint64_t> payload_hash;  // XXH3
   std::uint64_t padding[5];
 };

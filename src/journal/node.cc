@@ -1,6 +1,7 @@
 #include "journal/node.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -12,8 +13,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "base/futex.h"
 #include "base/units.h"
 
@@ -21,7 +20,8 @@ namespace spillway::journal {
 namespace {
 
 constexpr std::size_t kProcessesOffset = base::round_up(sizeof(NodeHeader), std::size_t{4096});
-constexpr std::size_t kFilesOffset = base::round_up(kProcessesOffset + kProcessesMax * sizeof(ProcessEntry), std::size_t{4096});
+constexpr std::size_t kFilesOffset =
+    base::round_up(kProcessesOffset + kProcessesMax * sizeof(ProcessEntry), std::size_t{4096});
 constexpr std::size_t kPathsOffset = base::round_up(kFilesOffset + kFilesMax * sizeof(FileSlot), std::size_t{4096});
 constexpr std::size_t kArenaOffset = kPathsOffset + kFilesMax * kPathBytesMax;
 constexpr std::size_t kNodeBytes = kArenaOffset + kArenaBytes;
@@ -126,7 +126,8 @@ Status Node::map_tables(bool create) {
   struct stat st {};
   if (fstat(fd->get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
   const Status other_version(Code::corrupt, fmt::format("{} was made by another version of Spillway", path));
-  if (st.st_size == 0 && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0) return Status::from_errno(errno, "size").on_path(path);
+  if (st.st_size == 0 && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0)
+    return Status::from_errno(errno, "size").on_path(path);
   if (st.st_size != 0 && static_cast<std::size_t>(st.st_size) != kNodeBytes) return other_version;
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
@@ -143,7 +144,8 @@ Status Node::map_tables(bool create) {
   tables.free_file = kNone;
   tables.arena_next = kArenaOffset;
   std::fill(std::begin(tables.file_bucket), std::end(tables.file_bucket), kNone);
-  if (getrandom(tables.nonce, sizeof tables.nonce, 0) != sizeof tables.nonce) return Status::from_errno(errno, "getrandom");
+  if (getrandom(tables.nonce, sizeof tables.nonce, 0) != sizeof tables.nonce)
+    return Status::from_errno(errno, "getrandom");
   tables.magic = kNodeMagic;
   return {};
 }
@@ -151,7 +153,8 @@ Status Node::map_tables(bool create) {
 void Node::leave() {
   if (!lock_fd_.valid() || !mapping_.valid()) return;
   // Whoever attaches from now on waits for the lock, finds the name gone and starts anew.
-  while (flock(lock_fd_.get(), LOCK_EX) != 0 && errno == EINTR) {}
+  while (flock(lock_fd_.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
   bool unused = true;
   for (std::uint32_t i = 0; i < process_count(); ++i) {
     unused = unused && process(i).live.load(std::memory_order_acquire) == kNotLive;
@@ -229,7 +232,9 @@ std::optional<base::RunSummary> Node::add_to_totals(std::uint32_t process_index,
   return sum;
 }
 
-std::string Node::journal_path(std::uint32_t process_index) const { return fmt::format("{}/journal.{}", directory_, process_index); }
+std::string Node::journal_path(std::uint32_t process_index) const {
+  return fmt::format("{}/journal.{}", directory_, process_index);
+}
 
 std::uint32_t Node::process_count() const { return header().processes.load(std::memory_order_acquire); }
 
@@ -274,7 +279,8 @@ bool Node::has_journal(std::uint32_t process_index) const {
 // --- files ---
 
 std::uint32_t Node::bucket_of(const FileKey& key) const {
-  return static_cast<std::uint32_t>((key.inode * 0x9e3779b97f4a7c15 + key.device * 0xc2b2ae3d27d4eb4f) >> 40) % kFileBuckets;
+  return static_cast<std::uint32_t>((key.inode * 0x9e3779b97f4a7c15 + key.device * 0xc2b2ae3d27d4eb4f) >> 40) %
+         kFileBuckets;
 }
 
 std::uint32_t Node::find_locked(const FileKey& key) const {
@@ -303,7 +309,8 @@ Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& 
       header().free_file = file(slot).next_in_bucket;
     } else if (header().files < kFilesMax) {
       slot = header().files;
-      if (Status status = mapping_.populate(kFilesOffset + slot * sizeof(FileSlot), sizeof(FileSlot)); !status) return status;
+      if (Status status = mapping_.populate(kFilesOffset + slot * sizeof(FileSlot), sizeof(FileSlot)); !status)
+        return status;
       if (Status status = mapping_.populate(kPathsOffset + slot * kPathBytesMax, kPathBytesMax); !status) return status;
       ++header().files;
     } else {
@@ -385,7 +392,8 @@ Result<std::uint64_t> Node::allocate_block(std::size_t bytes) {
       offset = header().arena_next;
       header().arena_next += size;
     } else {
-      return Status(Code::no_space, fmt::format("no room for a shared block of {} bytes: too many files are open", bytes));
+      return Status(Code::no_space,
+                    fmt::format("no room for a shared block of {} bytes: too many files are open", bytes));
     }
   }
   // Without its pages a full /dev/shm would be a SIGBUS later.

@@ -45,7 +45,8 @@ void Pending::for_each_elsewhere(std::uint32_t file, const extent::Extent& range
     for (std::uint32_t i = 0; i < header.segment_count && go_on; ++i) {
       const SegmentDescriptor& descriptor = journal->segment(i);
       if (descriptor.state.load(std::memory_order_seq_cst) != SegmentState::in_use) continue;
-      const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire), header.segment_bytes};
+      const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire),
+                                 header.segment_bytes};
       const Status status = walk_segment(segment, [&](const RecordView& record, std::uint64_t) {
         if (record.header->file != file || !range.overlaps(record.bounds())) return true;
         if (!Journal::valid(node_, *record.header)) return true;
@@ -75,7 +76,8 @@ void Pending::collect(std::uint32_t file, const extent::Extent& range, std::vect
     add(record);
     return true;
   });
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.sequence < b.sequence; });
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.sequence < b.sequence; });
 }
 
 extent::ExtentList Pending::read(std::uint32_t file, const extent::ExtentList& wanted, const Sink& sink) {
@@ -125,7 +127,8 @@ std::int64_t Pending::end(std::uint32_t file) {
     const std::shared_ptr<JournalMapping> journal = node_.journal(process);
     if (journal == nullptr) continue;
     const FilePending& summary = journal->pending(file);
-    if (summary.count.load(std::memory_order_acquire) > 0) end = std::max(end, summary.end.load(std::memory_order_relaxed));
+    if (summary.count.load(std::memory_order_acquire) > 0)
+      end = std::max(end, summary.end.load(std::memory_order_relaxed));
   }
   return end;
 }

@@ -46,7 +46,8 @@ class Pending {
   };
   void collect(std::uint32_t file, const extent::Extent& range, std::vector<Piece>& pieces);
   // Calls visit for the valid records of other processes that may touch `range`; stops when it returns false.
-  void for_each_elsewhere(std::uint32_t file, const extent::Extent& range, const std::function<bool(const RecordView&)>& visit);
+  void for_each_elsewhere(std::uint32_t file, const extent::Extent& range,
+                          const std::function<bool(const RecordView&)>& visit);
 
   Node& node_;
   Journal& own_;

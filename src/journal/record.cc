@@ -23,7 +23,8 @@ bool team_has_committed(const void* word, std::uint32_t number) {
 
 RecordView record_view(std::byte* at) {
   auto* header = reinterpret_cast<RecordHeader*>(at);
-  return {header, {reinterpret_cast<const extent::Extent*>(header + 1), header->run_count}, at + header->payload_offset};
+  return {
+      header, {reinterpret_cast<const extent::Extent*>(header + 1), header->run_count}, at + header->payload_offset};
 }
 
 namespace {
@@ -31,7 +32,9 @@ namespace {
 // Whether a header found at `room` bytes before the tail describes a record that lies inside.
 bool sound(const RecordHeader& header, std::uint64_t room) {
   if (header.magic != kRecordMagic || header.run_count == 0) return false;
-  if (header.record_bytes < sizeof(RecordHeader) || header.record_bytes > room || header.record_bytes % kRecordAlignment != 0) return false;
+  if (header.record_bytes < sizeof(RecordHeader) || header.record_bytes > room ||
+      header.record_bytes % kRecordAlignment != 0)
+    return false;
   const std::uint64_t table_end = sizeof(RecordHeader) + std::uint64_t{header.run_count} * sizeof(extent::Extent);
   if (header.payload_offset < table_end || header.payload_offset > header.record_bytes) return false;
   if (header.payload_bytes > header.record_bytes - header.payload_offset) return false;
@@ -41,7 +44,8 @@ bool sound(const RecordHeader& header, std::uint64_t room) {
   std::uint64_t bytes = 0;
   std::int64_t previous_end = 0;
   for (std::uint32_t i = 0; i < header.run_count; ++i) {
-    if (runs[i].length <= 0 || runs[i].offset < previous_end || runs[i].offset > INT64_MAX - runs[i].length) return false;
+    if (runs[i].length <= 0 || runs[i].offset < previous_end || runs[i].offset > INT64_MAX - runs[i].length)
+      return false;
     previous_end = runs[i].end();
     bytes += static_cast<std::uint64_t>(runs[i].length);
     if (bytes > header.payload_bytes) return false;
@@ -51,12 +55,15 @@ bool sound(const RecordHeader& header, std::uint64_t room) {
 
 }  // namespace
 
-Status walk_segment(const SegmentBytes& segment, const std::function<bool(const RecordView&, std::uint64_t offset)>& visit) {
-  if (segment.tail > segment.size) return Status(Code::corrupt, fmt::format("a segment's tail {} lies beyond its end", segment.tail));
+Status walk_segment(const SegmentBytes& segment,
+                    const std::function<bool(const RecordView&, std::uint64_t offset)>& visit) {
+  if (segment.tail > segment.size)
+    return Status(Code::corrupt, fmt::format("a segment's tail {} lies beyond its end", segment.tail));
   std::uint64_t offset = 0;
   while (offset < segment.tail) {
     std::byte* at = segment.data + offset;
-    if (segment.tail - offset < sizeof(RecordHeader) || !sound(*reinterpret_cast<const RecordHeader*>(at), segment.tail - offset)) {
+    if (segment.tail - offset < sizeof(RecordHeader) ||
+        !sound(*reinterpret_cast<const RecordHeader*>(at), segment.tail - offset)) {
       return Status(Code::corrupt, fmt::format("the record at {} of its segment does not check", offset));
     }
     const RecordView record = record_view(at);

@@ -25,6 +25,7 @@ struct SegmentBytes {
   std::uint64_t tail = 0;
   std::uint64_t size = 0;
 };
-Status walk_segment(const SegmentBytes& segment, const std::function<bool(const RecordView&, std::uint64_t offset)>& visit);
+Status walk_segment(const SegmentBytes& segment,
+                    const std::function<bool(const RecordView&, std::uint64_t offset)>& visit);
 
 }  // namespace spillway::journal

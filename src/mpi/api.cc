@@ -62,11 +62,15 @@ bool resolve_object(Handle& handle, const char* name) {
 }
 
 bool resolve_constants(Api& api) {
-  if (!resolve_object(api.comm_world, "ompi_mpi_comm_world") || !resolve_object(api.comm_self, "ompi_mpi_comm_self") || !resolve_object(api.comm_null, "ompi_mpi_comm_null") ||
-      !resolve_object(api.byte, "ompi_mpi_byte") || !resolve_object(api.int64, "ompi_mpi_int64_t") ||
-      !resolve_object(api.datatype_null, "ompi_mpi_datatype_null") || !resolve_object(api.errhandler_null, "ompi_mpi_errhandler_null") || !resolve_object(api.errors_return, "ompi_mpi_errors_return") ||
-      !resolve_object(api.errors_are_fatal, "ompi_mpi_errors_are_fatal") || !resolve_object(api.file_null, "ompi_mpi_file_null") ||
-      !resolve_object(api.group_empty, "ompi_mpi_group_empty") || !resolve_object(api.info_null, "ompi_mpi_info_null") || !resolve_object(api.sum, "ompi_mpi_op_sum") ||
+  if (!resolve_object(api.comm_world, "ompi_mpi_comm_world") || !resolve_object(api.comm_self, "ompi_mpi_comm_self") ||
+      !resolve_object(api.comm_null, "ompi_mpi_comm_null") || !resolve_object(api.byte, "ompi_mpi_byte") ||
+      !resolve_object(api.int64, "ompi_mpi_int64_t") || !resolve_object(api.datatype_null, "ompi_mpi_datatype_null") ||
+      !resolve_object(api.errhandler_null, "ompi_mpi_errhandler_null") ||
+      !resolve_object(api.errors_return, "ompi_mpi_errors_return") ||
+      !resolve_object(api.errors_are_fatal, "ompi_mpi_errors_are_fatal") ||
+      !resolve_object(api.file_null, "ompi_mpi_file_null") ||
+      !resolve_object(api.group_empty, "ompi_mpi_group_empty") ||
+      !resolve_object(api.info_null, "ompi_mpi_info_null") || !resolve_object(api.sum, "ompi_mpi_op_sum") ||
       !resolve_object(api.replace, "ompi_mpi_op_replace") || !resolve_object(api.no_op, "ompi_mpi_op_no_op") ||
       !resolve_object(api.request_null, "ompi_request_null")) {
     return false;
@@ -121,7 +125,8 @@ const Api* api_or_null() {
   static const bool said = [] {
     if (!good) {
       base::log_error(std::string("this library is for ") + kFamily +
-                      "; the program runs another MPI. Its files are left to that MPI; use `spillway run`, which picks the right one");
+                      "; the program runs another MPI. Its files are left to that MPI; use `spillway run`, which picks "
+                      "the right one");
     }
     return true;
   }();

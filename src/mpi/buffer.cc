@@ -1,9 +1,9 @@
 #include "mpi/buffer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
-
-#include <fmt/format.h>
 
 #include "mpi/api.h"
 
@@ -14,7 +14,8 @@ constexpr const char* kExternal32 = "external32";
 
 }  // namespace
 
-TransferBuffer::TransferBuffer(const FileHandle& handle, const void* buf, MPI_Count count, MPI_Datatype datatype, bool writing) {
+TransferBuffer::TransferBuffer(const FileHandle& handle, const void* buf, MPI_Count count, MPI_Datatype datatype,
+                               bool writing) {
   if (count < 0) {
     status_ = Status(Code::bad_count, fmt::format("count {} is negative", static_cast<std::int64_t>(count)));
     return;
@@ -36,7 +37,8 @@ TransferBuffer::TransferBuffer(const FileHandle& handle, const void* buf, MPI_Co
 
   MPI_Aint external = 0;
   if (api().Pack_external_size(kExternal32, 1, datatype, &external) != MPI_SUCCESS || external != type_->bytes) {
-    status_ = Status(Code::bad_datarep, "external32 is supported for datatypes that take as many bytes there as in memory");
+    status_ =
+        Status(Code::bad_datarep, "external32 is supported for datatypes that take as many bytes there as in memory");
     return;
   }
   converted_ = true;
@@ -54,7 +56,8 @@ Status TransferBuffer::convert_for_write(const void* buf) {
     const void* from = static_cast<const std::byte*>(buf) + done * type_->extent;
     MPI_Aint position = 0;
     const MPI_Aint room = part * type_->bytes;
-    if (api().Pack_external(kExternal32, from, part, datatype_, packed_.data() + done * type_->bytes, room, &position) != MPI_SUCCESS) {
+    if (api().Pack_external(kExternal32, from, part, datatype_, packed_.data() + done * type_->bytes, room,
+                            &position) != MPI_SUCCESS) {
       return Status(Code::io, "conversion to external32 failed");
     }
     done += part;
@@ -69,8 +72,8 @@ Status TransferBuffer::finish_read(std::int64_t bytes) {
     const int part = static_cast<int>(std::min<std::int64_t>(count - done, INT_MAX));
     void* into = static_cast<std::byte*>(program_buffer_) + done * type_->extent;
     MPI_Aint position = 0;
-    if (api().Unpack_external(kExternal32, packed_.data() + done * type_->bytes, part * type_->bytes, &position, into, part, datatype_) !=
-        MPI_SUCCESS) {
+    if (api().Unpack_external(kExternal32, packed_.data() + done * type_->bytes, part * type_->bytes, &position, into,
+                              part, datatype_) != MPI_SUCCESS) {
       return Status(Code::io, "conversion from external32 failed");
     }
     done += part;

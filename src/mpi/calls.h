@@ -25,7 +25,8 @@ int get_group(FileHandle& handle, MPI_Group* group);
 int get_amode(FileHandle& handle, int* amode);
 int set_info(FileHandle& handle, MPI_Info info);
 int get_info(FileHandle& handle, MPI_Info* info_used);
-int set_view(FileHandle& handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep, MPI_Info info);
+int set_view(FileHandle& handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep,
+             MPI_Info info);
 int get_view(FileHandle& handle, MPI_Offset* disp, MPI_Datatype* etype, MPI_Datatype* filetype, char* datarep);
 int get_byte_offset(FileHandle& handle, MPI_Offset offset, MPI_Offset* disp);
 int seek(FileHandle& handle, MPI_Offset offset, int whence);
@@ -48,10 +49,14 @@ int get_errhandler(FileHandle& handle, MPI_Errhandler* errhandler);
 int call_errhandler(FileHandle& handle, int errorcode);
 
 // --- transfers (transfer.cc) ---
-int read_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
-int read_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
-int write_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
-int write_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
+int read_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+            MPI_Status* status);
+int read_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+                MPI_Status* status);
+int write_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+             MPI_Status* status);
+int write_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+                 MPI_Status* status);
 int read(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
 int read_all(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
 int write(FileHandle& handle, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
@@ -62,10 +67,14 @@ int read_ordered(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype da
 int write_ordered(FileHandle& handle, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status);
 
 // --- nonblocking (nonblocking.cc) ---
-int iread_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
-int iwrite_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
-int iread_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
-int iwrite_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
+int iread_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+             MPI_Request* request);
+int iwrite_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request* request);
+int iread_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+                 MPI_Request* request);
+int iwrite_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+                  MPI_Request* request);
 int iread(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
 int iwrite(FileHandle& handle, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);
 int iread_all(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request);

@@ -1,11 +1,11 @@
 #include "mpi/communicator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstring>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "mpi/api.h"
 #include "mpi/process.h"
@@ -17,7 +17,9 @@ namespace {
 constexpr int kTag = 5;
 constexpr std::size_t kMessageBytesMax = std::size_t{1} << 30;
 
-Status mpi_failed(int error, const char* what) { return Status(Code::io, fmt::format("{} failed with MPI error {}", what, error)); }
+Status mpi_failed(int error, const char* what) {
+  return Status(Code::io, fmt::format("{} failed with MPI error {}", what, error));
+}
 
 // What a rank tells the others when a communicator is first used for files.
 struct Introduction {
@@ -58,11 +60,13 @@ Status gather_over_mpi(MPI_Comm comm, int size, std::span<const std::byte> mine,
   }
   if (total > INT_MAX) return Status(Code::no_memory, "the ranks' file views are too large to exchange");
   std::vector<std::byte> all(static_cast<std::size_t>(total));
-  error = api().Allgatherv(mine.data(), length, api().byte, all.data(), lengths.data(), displacements.data(), api().byte, comm);
+  error = api().Allgatherv(mine.data(), length, api().byte, all.data(), lengths.data(), displacements.data(),
+                           api().byte, comm);
   if (error != MPI_SUCCESS) return mpi_failed(error, "MPI_Allgatherv");
   out.clear();
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    out.append(std::span<const std::byte>(all).subspan(static_cast<std::size_t>(displacements[i]), static_cast<std::size_t>(lengths[i])));
+    out.append(std::span<const std::byte>(all).subspan(static_cast<std::size_t>(displacements[i]),
+                                                       static_cast<std::size_t>(lengths[i])));
   }
   return {};
 }
@@ -71,7 +75,8 @@ Status gather_over_mpi(MPI_Comm comm, int size, std::span<const std::byte> mine,
 
 // --- CommContext ---
 
-std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node, std::uint32_t process, int* mpi_error) {
+std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node, std::uint32_t process,
+                                              int* mpi_error) {
   void* value = nullptr;
   int found = 0;
   *mpi_error = MPI_SUCCESS;
@@ -109,7 +114,8 @@ std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node
   context->node_ = node;
   std::map<std::pair<std::uint64_t, std::uint64_t>, int> nodes;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const int id = nodes.try_emplace({all[rank].nonce[0], all[rank].nonce[1]}, static_cast<int>(nodes.size())).first->second;
+    const int id =
+        nodes.try_emplace({all[rank].nonce[0], all[rank].nonce[1]}, static_cast<int>(nodes.size())).first->second;
     context->node_of_.push_back(id);
   }
   context->node_count_ = static_cast<int>(nodes.size());
@@ -128,15 +134,18 @@ std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node
     if (made.ok()) block = *made;
   }
   std::vector<std::uint64_t> blocks(static_cast<std::size_t>(size));
-  *mpi_error = api().Allgather(&block, sizeof block, api().byte, blocks.data(), sizeof block, api().byte, context->comm_);
+  *mpi_error =
+      api().Allgather(&block, sizeof block, api().byte, blocks.data(), sizeof block, api().byte, context->comm_);
   if (*mpi_error != MPI_SUCCESS) return nullptr;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const int leader = static_cast<int>(std::find(context->node_of_.begin(), context->node_of_.end(), context->node_of_[rank]) -
-                                        context->node_of_.begin());
+    const int leader =
+        static_cast<int>(std::find(context->node_of_.begin(), context->node_of_.end(), context->node_of_[rank]) -
+                         context->node_of_.begin());
     if (blocks[static_cast<std::size_t>(leader)] == 0) return nullptr;  // seen alike by all
   }
   context->block_ = blocks[static_cast<std::size_t>(context->node_ranks_.front())];
-  context->team_ = std::make_unique<comm::Team>(node->block(context->block_), context->member_, members, context->hooks());
+  context->team_ =
+      std::make_unique<comm::Team>(node->block(context->block_), context->member_, members, context->hooks());
 
   auto kept = std::make_unique<std::shared_ptr<CommContext>>(context);
   *mpi_error = api().Comm_set_attr(comm, context_keyval(), kept.get());
@@ -153,7 +162,8 @@ comm::WaitHooks CommContext::hooks() const {
   comm::WaitHooks hooks;
   hooks.progress = [this] { progress(); };
   hooks.members_alive = [this] {
-    return std::all_of(node_processes_.begin(), node_processes_.end(), [&](std::uint32_t process) { return node_->alive(process); });
+    return std::all_of(node_processes_.begin(), node_processes_.end(),
+                       [&](std::uint32_t process) { return node_->alive(process); });
   };
   return hooks;
 }
@@ -193,7 +203,8 @@ Status MpiCommunicator::barrier() {
   return error == MPI_SUCCESS ? Status() : mpi_failed(error, "MPI_Barrier");
 }
 
-Status MpiCommunicator::exchange(std::span<const comm::SendMessage> sends, std::span<const comm::ReceiveMessage> receives) {
+Status MpiCommunicator::exchange(std::span<const comm::SendMessage> sends,
+                                 std::span<const comm::ReceiveMessage> receives) {
   std::vector<MPI_Request> requests;
   std::vector<MPI_Datatype> types;
   int error = MPI_SUCCESS;
@@ -211,7 +222,8 @@ Status MpiCommunicator::exchange(std::span<const comm::SendMessage> sends, std::
       }
     }
     MPI_Datatype type{};
-    start(api().Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), addresses.data(), api().byte, &type));
+    start(api().Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), addresses.data(), api().byte,
+                                     &type));
     if (error != MPI_SUCCESS) break;
     types.push_back(type);
     start(api().Type_commit(&types.back()));
@@ -227,7 +239,8 @@ Status MpiCommunicator::exchange(std::span<const comm::SendMessage> sends, std::
     }
     MPI_Datatype type{};
     if (error != MPI_SUCCESS) break;
-    start(api().Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), addresses.data(), api().byte, &type));
+    start(api().Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), addresses.data(), api().byte,
+                                     &type));
     if (error != MPI_SUCCESS) break;
     types.push_back(type);
     start(api().Type_commit(&types.back()));
@@ -239,7 +252,9 @@ Status MpiCommunicator::exchange(std::span<const comm::SendMessage> sends, std::
   return error == MPI_SUCCESS ? Status() : mpi_failed(error, "the exchange between nodes");
 }
 
-std::uint64_t MpiCommunicator::commit_word() const { return block_ + offsetof(HandleBlock, team) + comm::Team::kCommitWordOffset; }
+std::uint64_t MpiCommunicator::commit_word() const {
+  return block_ + offsetof(HandleBlock, team) + comm::Team::kCommitWordOffset;
+}
 
 namespace {
 
@@ -252,7 +267,9 @@ class WindowCounter final : public comm::SharedCounter {
     api().Win_unlock_all(window_);
     api().Win_free(&window_);  // by all ranks: the file is being closed
   }
-  Result<std::int64_t> fetch_add(std::int64_t amount) override { return apply(amount, amount == 0 ? api().no_op : api().sum); }
+  Result<std::int64_t> fetch_add(std::int64_t amount) override {
+    return apply(amount, amount == 0 ? api().no_op : api().sum);
+  }
   Status set(std::int64_t value) override { return apply(value, api().replace).status(); }
 
  private:
@@ -270,12 +287,14 @@ class WindowCounter final : public comm::SharedCounter {
 
 Result<std::unique_ptr<comm::SharedCounter>> MpiCommunicator::make_counter() {
   if (node_count() == 1) {
-    return std::unique_ptr<comm::SharedCounter>(std::make_unique<comm::LocalSharedCounter>(handle_block().shared_pointer));
+    return std::unique_ptr<comm::SharedCounter>(
+        std::make_unique<comm::LocalSharedCounter>(handle_block().shared_pointer));
   }
   MPI_Win window{};
   std::int64_t* value = nullptr;
   const MPI_Aint bytes = rank() == 0 ? sizeof(std::int64_t) : 0;
-  int error = api().Win_allocate(bytes, sizeof(std::int64_t), api().info_null, context_->comm(), static_cast<void*>(&value), &window);
+  int error = api().Win_allocate(bytes, sizeof(std::int64_t), api().info_null, context_->comm(),
+                                 static_cast<void*>(&value), &window);
   if (error == MPI_SUCCESS && rank() == 0) *value = 0;
   if (error == MPI_SUCCESS) error = api().Win_lock_all(0, window);
   if (error == MPI_SUCCESS) error = api().Barrier(context_->comm());

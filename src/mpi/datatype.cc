@@ -1,10 +1,10 @@
 #include "mpi/datatype.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "mpi/api.h"
 
@@ -16,7 +16,7 @@ using extent::Pattern;
 // How a type was made (MPI-4.1 §5.1.13), with int and MPI_Count arguments in one list in the order of the constructor's text.
 struct Contents {
   int combiner = MPI_COMBINER_NAMED;
-  std::vector<std::int64_t> numbers;  // integers, or large counts
+  std::vector<std::int64_t> numbers;   // integers, or large counts
   std::vector<std::int64_t> integers;  // where a constructor has both: its integers
   std::vector<MPI_Aint> addresses;
   std::vector<MPI_Datatype> types;
@@ -59,13 +59,14 @@ bool get_contents(MPI_Datatype datatype, Contents& contents) {
     MPI_Count addresses = 0;
     MPI_Count counts = 0;
     MPI_Count types = 0;
-    if (api().Type_get_envelope_c(datatype, &integers, &addresses, &counts, &types, &contents.combiner) != MPI_SUCCESS) return false;
+    if (api().Type_get_envelope_c(datatype, &integers, &addresses, &counts, &types, &contents.combiner) != MPI_SUCCESS)
+      return false;
     std::vector<int> raw(static_cast<std::size_t>(integers) + 1);
     std::vector<MPI_Count> large(static_cast<std::size_t>(counts) + 1);
     contents.addresses.resize(static_cast<std::size_t>(addresses) + 1);
     contents.types.resize(static_cast<std::size_t>(types) + 1);
-    if (api().Type_get_contents_c(datatype, integers, addresses, counts, types, raw.data(), contents.addresses.data(), large.data(),
-                                  contents.types.data()) != MPI_SUCCESS) {
+    if (api().Type_get_contents_c(datatype, integers, addresses, counts, types, raw.data(), contents.addresses.data(),
+                                  large.data(), contents.types.data()) != MPI_SUCCESS) {
       return false;
     }
     contents.types.resize(static_cast<std::size_t>(types));
@@ -83,8 +84,8 @@ bool get_contents(MPI_Datatype datatype, Contents& contents) {
   std::vector<int> raw(static_cast<std::size_t>(integers) + 1);
   contents.addresses.resize(static_cast<std::size_t>(addresses) + 1);
   contents.types.resize(static_cast<std::size_t>(types) + 1);
-  if (api().Type_get_contents(datatype, integers, addresses, types, raw.data(), contents.addresses.data(), contents.types.data()) !=
-      MPI_SUCCESS) {
+  if (api().Type_get_contents(datatype, integers, addresses, types, raw.data(), contents.addresses.data(),
+                              contents.types.data()) != MPI_SUCCESS) {
     return false;
   }
   contents.types.resize(static_cast<std::size_t>(types));
@@ -93,10 +94,13 @@ bool get_contents(MPI_Datatype datatype, Contents& contents) {
   return true;
 }
 
-Pattern repeated(const Datatype& child, std::int64_t count) { return Pattern::strided(child.pattern, count, child.extent); }
+Pattern repeated(const Datatype& child, std::int64_t count) {
+  return Pattern::strided(child.pattern, count, child.extent);
+}
 
 // Pieces of a child in blocks of given lengths (in children) at given displacements (in bytes).
-Pattern blocks_of(const Datatype& child, const std::vector<std::int64_t>& displacements, const std::vector<std::int64_t>& lengths) {
+Pattern blocks_of(const Datatype& child, const std::vector<std::int64_t>& displacements,
+                  const std::vector<std::int64_t>& lengths) {
   const bool dense = child.pattern.contiguous() && child.bytes == child.extent && child.bytes > 0;
   if (dense) {
     const std::int64_t first = child.pattern.first_offset();
@@ -165,8 +169,8 @@ Pattern subarray(const Contents& contents, const Datatype& child) {
 }
 
 // What process `coordinate` of `processes` owns of `size` elements, as a pattern over elements of `extent` bytes.
-Pattern distributed(const Pattern& element, std::int64_t extent, std::int64_t size, std::int64_t distribution, std::int64_t argument,
-                    std::int64_t processes, std::int64_t coordinate) {
+Pattern distributed(const Pattern& element, std::int64_t extent, std::int64_t size, std::int64_t distribution,
+                    std::int64_t argument, std::int64_t processes, std::int64_t coordinate) {
   if (distribution == MPI_DISTRIBUTE_NONE) return Pattern::strided(element, size, extent);
   const bool is_default = argument == MPI_DISTRIBUTE_DFLT_DARG;
   std::int64_t block = argument;
@@ -181,7 +185,8 @@ Pattern distributed(const Pattern& element, std::int64_t extent, std::int64_t si
   const std::int64_t rest = size % period;
   const std::int64_t whole = size / period + (rest >= begin + block ? 1 : 0);
   const std::int64_t partial = rest > begin && rest < begin + block ? rest - begin : 0;
-  const Pattern blocks = Pattern::strided(Pattern::strided(element, block, extent), whole, period * extent).displaced(begin * extent);
+  const Pattern blocks =
+      Pattern::strided(Pattern::strided(element, block, extent), whole, period * extent).displaced(begin * extent);
   const Pattern tail = Pattern::strided(element, partial, extent);
   const std::int64_t displacements[] = {0, (whole * period + begin) * extent};
   const Pattern parts[] = {blocks, tail};
@@ -236,17 +241,29 @@ Result<Pattern> pattern_of(const Contents& contents) {
   const std::vector<std::int64_t>& numbers = contents.numbers;
   switch (contents.combiner) {
     case MPI_COMBINER_DUP:
-    case MPI_COMBINER_RESIZED: return child.pattern;
-    case MPI_COMBINER_CONTIGUOUS: return repeated(child, numbers[0]);
-    case MPI_COMBINER_VECTOR: return vector_of(child, numbers[0], numbers[1], numbers[2] * child.extent);
-    case MPI_COMBINER_HVECTOR: return vector_of(child, numbers[0], numbers[1], contents.address(0, 2));
-    case MPI_COMBINER_INDEXED: return indexed(contents, child, false);
-    case MPI_COMBINER_HINDEXED: return indexed(contents, child, true);
-    case MPI_COMBINER_INDEXED_BLOCK: return indexed_block(contents, child, false);
-    case MPI_COMBINER_HINDEXED_BLOCK: return indexed_block(contents, child, true);
-    case MPI_COMBINER_SUBARRAY: return subarray(contents, child);
-    case MPI_COMBINER_DARRAY: return darray(contents, child);
-    default: return Status(Code::bad_type, fmt::format("a datatype made in a way that is not known (combiner {})", contents.combiner));
+    case MPI_COMBINER_RESIZED:
+      return child.pattern;
+    case MPI_COMBINER_CONTIGUOUS:
+      return repeated(child, numbers[0]);
+    case MPI_COMBINER_VECTOR:
+      return vector_of(child, numbers[0], numbers[1], numbers[2] * child.extent);
+    case MPI_COMBINER_HVECTOR:
+      return vector_of(child, numbers[0], numbers[1], contents.address(0, 2));
+    case MPI_COMBINER_INDEXED:
+      return indexed(contents, child, false);
+    case MPI_COMBINER_HINDEXED:
+      return indexed(contents, child, true);
+    case MPI_COMBINER_INDEXED_BLOCK:
+      return indexed_block(contents, child, false);
+    case MPI_COMBINER_HINDEXED_BLOCK:
+      return indexed_block(contents, child, true);
+    case MPI_COMBINER_SUBARRAY:
+      return subarray(contents, child);
+    case MPI_COMBINER_DARRAY:
+      return darray(contents, child);
+    default:
+      return Status(Code::bad_type,
+                    fmt::format("a datatype made in a way that is not known (combiner {})", contents.combiner));
   }
 }
 
@@ -321,7 +338,8 @@ Result<std::shared_ptr<const Datatype>> decode(MPI_Datatype datatype) {
   if (datatype == api().datatype_null) return Status(Code::bad_type, "the datatype is MPI_DATATYPE_NULL");
   void* value = nullptr;
   int found = 0;
-  if (api().Type_get_attr(datatype, decoded_keyval(), static_cast<void*>(&value), &found) == MPI_SUCCESS && found != 0) {
+  if (api().Type_get_attr(datatype, decoded_keyval(), static_cast<void*>(&value), &found) == MPI_SUCCESS &&
+      found != 0) {
     return *static_cast<std::shared_ptr<const Datatype>*>(value);
   }
   Result<std::shared_ptr<const Datatype>> decoded = decode_afresh(datatype);

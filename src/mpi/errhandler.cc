@@ -1,8 +1,8 @@
 #include "mpi/errhandler.h"
 
-#include <unordered_map>
-
 #include <fmt/format.h>
+
+#include <unordered_map>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -108,7 +108,8 @@ int invoke(const ErrorHandler& handler, MPI_File file, int error) {
     return error;
   }
   // MPI_ERRORS_ARE_FATAL and its kin, chosen by the program: MPI's to carry out.
-  base::log_error(fmt::format("an operation on a file failed with error class {}, and its error handler says that this is fatal", error));
+  base::log_error(fmt::format(
+      "an operation on a file failed with error class {}, and its error handler says that this is fatal", error));
   api().Abort(api().comm_world, error);
   return error;
 }

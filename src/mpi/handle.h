@@ -29,7 +29,7 @@ class FileHandle {
   std::unique_ptr<file::OpenFile> file;
   MPI_Group group{};
   int amode = 0;
-  MPI_Datatype etype{};     // as the program gave them, or duplicates
+  MPI_Datatype etype{};  // as the program gave them, or duplicates
   MPI_Datatype filetype{};
   Datarep datarep = Datarep::native;
   ErrorHandler handler;

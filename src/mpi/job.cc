@@ -1,5 +1,6 @@
 #include "mpi/job.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -7,8 +8,6 @@
 #include <sstream>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace spillway::mpi {
 namespace {
@@ -21,7 +20,8 @@ std::string environment(const char* name) {
 // Fit for the name of a directory.
 std::string cleaned(std::string text) {
   for (char& c : text) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const bool good =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
     if (!good) c = '_';
   }
   return text.substr(0, 128);
@@ -53,7 +53,8 @@ bool read_stat(int pid, ProcessStat& stat) {
 
 // The process that started this node's ranks: the same for all of them, whatever shells stand between.
 std::string launcher_process() {
-  constexpr std::string_view kLaunchers[] = {"hydra_pmi_proxy", "hydra_bstrap_pr", "prted", "prterun", "orted", "slurmstepd", "mpiexec", "mpirun"};
+  constexpr std::string_view kLaunchers[] = {"hydra_pmi_proxy", "hydra_bstrap_pr", "prted",   "prterun",
+                                             "orted",           "slurmstepd",      "mpiexec", "mpirun"};
   ProcessStat stat;
   int pid = getpid();
   while (pid > 1 && read_stat(pid, stat)) {
@@ -70,7 +71,8 @@ std::string launcher_process() {
 std::string job_name() {
   if (const std::string given = environment("SPILLWAY_JOB"); !given.empty()) return cleaned(given);
   if (const std::string name = environment("PMIX_NAMESPACE"); !name.empty()) return cleaned("pmix-" + name);
-  if (const std::string job = environment("SLURM_JOB_ID"), step = environment("SLURM_STEP_ID"); !job.empty() && !step.empty()) {
+  if (const std::string job = environment("SLURM_JOB_ID"), step = environment("SLURM_STEP_ID");
+      !job.empty() && !step.empty()) {
     return cleaned("slurm-" + job + "-" + step);
   }
   if (const std::string launcher = launcher_process(); !launcher.empty()) return launcher;
@@ -78,7 +80,8 @@ std::string job_name() {
 }
 
 int local_process_count() {
-  for (const char* name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"}) {
+  for (const char* name :
+       {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"}) {
     const int count = std::atoi(environment(name).c_str());
     if (count > 0) return count;
   }

@@ -46,16 +46,20 @@ int start(FileHandle& handle, const TransferCall& call, MPI_Request* request) {
 
 }  // namespace
 
-int iread_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request) {
+int iread_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+             MPI_Request* request) {
   return start(handle, {Pointer::explicit_offset, false, false, offset, buf, count, datatype}, request);
 }
-int iwrite_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request) {
+int iwrite_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request* request) {
   return start(handle, {Pointer::explicit_offset, false, true, offset, buf, count, datatype}, request);
 }
-int iread_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request) {
+int iread_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+                 MPI_Request* request) {
   return iread_at(handle, offset, buf, count, datatype, request);
 }
-int iwrite_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request) {
+int iwrite_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+                  MPI_Request* request) {
   return iwrite_at(handle, offset, buf, count, datatype, request);
 }
 int iread(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Request* request) {

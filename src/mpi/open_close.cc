@@ -1,11 +1,10 @@
 // Opening, closing and deleting.
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
-
-#include <fmt/format.h>
 
 #include "mpi/api.h"
 #include "mpi/calls.h"
@@ -28,11 +27,14 @@ std::string plain_path(const char* filename) {
 }
 
 Status check_amode(int amode) {
-  constexpr int kKnown = MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE |
-                         MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL | MPI_MODE_APPEND;
-  const int access = ((amode & MPI_MODE_RDONLY) != 0 ? 1 : 0) + ((amode & MPI_MODE_RDWR) != 0 ? 1 : 0) + ((amode & MPI_MODE_WRONLY) != 0 ? 1 : 0);
-  if (access != 1) return Status(Code::bad_mode, "exactly one of MPI_MODE_RDONLY, MPI_MODE_RDWR and MPI_MODE_WRONLY must be given");
-  if ((amode & ~kKnown) != 0) return Status(Code::bad_mode, fmt::format("amode {:#x} has bits that are not known", amode));
+  constexpr int kKnown = MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL |
+                         MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL | MPI_MODE_APPEND;
+  const int access = ((amode & MPI_MODE_RDONLY) != 0 ? 1 : 0) + ((amode & MPI_MODE_RDWR) != 0 ? 1 : 0) +
+                     ((amode & MPI_MODE_WRONLY) != 0 ? 1 : 0);
+  if (access != 1)
+    return Status(Code::bad_mode, "exactly one of MPI_MODE_RDONLY, MPI_MODE_RDWR and MPI_MODE_WRONLY must be given");
+  if ((amode & ~kKnown) != 0)
+    return Status(Code::bad_mode, fmt::format("amode {:#x} has bits that are not known", amode));
   if ((amode & MPI_MODE_RDONLY) != 0 && (amode & (MPI_MODE_CREATE | MPI_MODE_EXCL)) != 0) {
     return Status(Code::bad_mode, "MPI_MODE_CREATE and MPI_MODE_EXCL do not go with MPI_MODE_RDONLY");
   }
@@ -82,20 +84,23 @@ Decision decide(const comm::Gathered& all, const CommContext& context, const Sta
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto request = comm::value_of<Request>(all[rank]);
     if (request.code > decision.status.code()) {
-      decision.status = request.code == mine.code() ? mine : Status(request.code, "another rank's arguments were refused");
+      decision.status =
+          request.code == mine.code() ? mine : Status(request.code, "another rank's arguments were refused");
     }
     if (request.amode != first.amode && decision.status.code() < Code::not_same) {
       decision.status = Status(Code::not_same, "the ranks gave different access modes");
     }
     const auto& node_of = context.node_of();
-    const bool leads = std::find(node_of.begin(), node_of.end(), node_of[rank]) - node_of.begin() == static_cast<std::ptrdiff_t>(rank);
+    const bool leads =
+        std::find(node_of.begin(), node_of.end(), node_of[rank]) - node_of.begin() == static_cast<std::ptrdiff_t>(rank);
     if (leads && request.block == 0) decision.ours = false;
   }
   return decision;
 }
 
-Result<std::unique_ptr<file::OpenFile>> open_ours(file::Runtime& runtime, std::shared_ptr<CommContext> context, std::uint64_t block,
-                                                  const std::string& path, int amode, MPI_Info info) {
+Result<std::unique_ptr<file::OpenFile>> open_ours(file::Runtime& runtime, std::shared_ptr<CommContext> context,
+                                                  std::uint64_t block, const std::string& path, int amode,
+                                                  MPI_Info info) {
   file::Hints hints(runtime.settings(), context->size(), context->rank() == 0);
   apply_info(hints, info);
   auto communicator = std::make_unique<MpiCommunicator>(std::move(context), block);
@@ -121,12 +126,14 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
   const auto forward = [&] { return next(comm, filename, amode, info, fh); };
   if (path.empty() || !process.manages(path) || api_or_null() == nullptr || comm == api().comm_null) return forward();
   int is_inter = 0;
-  if (api().Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter != 0) return forward();  // an error, and MPI's to name
+  if (api().Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter != 0)
+    return forward();  // an error, and MPI's to name
 
   file::Runtime* runtime = process.runtime();
   int mpi_error = MPI_SUCCESS;
   std::shared_ptr<CommContext> context =
-      CommContext::get(comm, runtime != nullptr ? process.node() : nullptr, runtime != nullptr ? runtime->journal().process() : 0, &mpi_error);
+      CommContext::get(comm, runtime != nullptr ? process.node() : nullptr,
+                       runtime != nullptr ? runtime->journal().process() : 0, &mpi_error);
   if (context == nullptr) return mpi_error != MPI_SUCCESS ? mpi_error : forward();
 
   const int members = static_cast<int>(context->node_ranks().size());
@@ -136,7 +143,8 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
     Result<std::uint64_t> block = context->node().allocate_block(HandleBlock::bytes(members));
     if (block.ok()) {
       request.block = *block;
-      static_cast<HandleBlock*>(context->node().block(*block))->users.store(static_cast<std::uint32_t>(members), std::memory_order_relaxed);
+      static_cast<HandleBlock*>(context->node().block(*block))
+          ->users.store(static_cast<std::uint32_t>(members), std::memory_order_relaxed);
     }
   }
   comm::Gathered all;
@@ -147,7 +155,8 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
     return decision.ours ? invoke_on_null(decision.status) : forward();
   }
 
-  const std::uint64_t block = comm::value_of<Request>(all[static_cast<std::size_t>(context->node_ranks().front())]).block;
+  const std::uint64_t block =
+      comm::value_of<Request>(all[static_cast<std::size_t>(context->node_ranks().front())]).block;
   Result<std::unique_ptr<file::OpenFile>> file = open_ours(*runtime, std::move(context), block, path, amode, info);
   if (!file) {
     *fh = api().file_null;

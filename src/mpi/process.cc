@@ -1,13 +1,12 @@
 #include "mpi/process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "base/file_patterns.h"
 #include "base/inside.h"
@@ -115,8 +114,8 @@ void Process::start() {
   };
   Result<std::unique_ptr<journal::Node>> node = journal::Node::attach(settings_.shm_dir, job_name());
   if (!node) return refuse(node.status());
-  Result<std::unique_ptr<file::Runtime>> runtime =
-      file::Runtime::start(**node, {.settings = settings_, .rank = rank, .node_processes = processes_here(), .backend = nullptr});
+  Result<std::unique_ptr<file::Runtime>> runtime = file::Runtime::start(
+      **node, {.settings = settings_, .rank = rank, .node_processes = processes_here(), .backend = nullptr});
   if (!runtime) return refuse(runtime.status());
   node_ = std::move(node).value();
   runtime_ = std::move(runtime).value();
@@ -127,7 +126,8 @@ void Process::finish() {
   const base::Inside inside;
   {
     base::MutexLock lock(mutex_);
-    if (finished_ || runtime_ == nullptr || pid_ != getpid()) return;  // a forked child has no thread and nothing of its own
+    if (finished_ || runtime_ == nullptr || pid_ != getpid())
+      return;  // a forked child has no thread and nothing of its own
     finished_ = true;
   }
   // Waits for the storage; not under the lock, so that nobody else who looks has to.

@@ -1,9 +1,9 @@
 // What a handle knows and the program asks or sets: no user bytes move here.
+#include <fmt/format.h>
+
 #include <cstring>
 #include <functional>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "mpi/api.h"
 #include "mpi/calls.h"
@@ -38,14 +38,18 @@ Result<Datarep> parse_datarep(const char* name) {
   if (text == "native") return Datarep::native;
   if (text == "internal") return Datarep::internal;
   if (text == "external32") return Datarep::external32;
-  return Status(Code::bad_datarep, fmt::format("data representation '{}'; accepted: native, internal, external32", text));
+  return Status(Code::bad_datarep,
+                fmt::format("data representation '{}'; accepted: native, internal, external32", text));
 }
 
 const char* datarep_name(Datarep datarep) {
   switch (datarep) {
-    case Datarep::native: return "native";
-    case Datarep::internal: return "internal";
-    case Datarep::external32: return "external32";
+    case Datarep::native:
+      return "native";
+    case Datarep::internal:
+      return "internal";
+    case Datarep::external32:
+      return "external32";
   }
   return "native";
 }
@@ -64,11 +68,13 @@ struct NewView {
   Datarep datarep = Datarep::native;
 };
 
-Result<NewView> make_view(file::OpenFile& file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep) {
+Result<NewView> make_view(file::OpenFile& file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
+                          const char* datarep) {
   const bool current = displacement == MPI_DISPLACEMENT_CURRENT;
   if (current != file.mode().sequential) {
-    return Status(Code::bad_argument, current ? "MPI_DISPLACEMENT_CURRENT needs MPI_MODE_SEQUENTIAL"
-                                              : "a file opened with MPI_MODE_SEQUENTIAL needs MPI_DISPLACEMENT_CURRENT");
+    return Status(Code::bad_argument, current
+                                          ? "MPI_DISPLACEMENT_CURRENT needs MPI_MODE_SEQUENTIAL"
+                                          : "a file opened with MPI_MODE_SEQUENTIAL needs MPI_DISPLACEMENT_CURRENT");
   }
   std::int64_t begin = displacement;
   if (current) {
@@ -86,7 +92,8 @@ Result<NewView> make_view(file::OpenFile& file, MPI_Offset displacement, MPI_Dat
     if (Status status = check_external_sizes(etype, **element); !status) return status;
   }
   const bool writable = file.mode().access != storage::Access::read_only;
-  Result<view::FileView> view = view::FileView::make(begin, (*element)->bytes, (*tile)->pattern, (*tile)->extent, writable);
+  Result<view::FileView> view =
+      view::FileView::make(begin, (*element)->bytes, (*tile)->pattern, (*tile)->extent, writable);
   if (!view) return view.status();
   return NewView{std::move(view).value(), *representation};
 }
@@ -145,7 +152,8 @@ int get_info(FileHandle& handle, MPI_Info* info_used) {
 
 // --- views and pointers ---
 
-int set_view(FileHandle& handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep, MPI_Info info) {
+int set_view(FileHandle& handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char* datarep,
+             MPI_Info info) {
   return locked(handle, [&](file::OpenFile& file) {
     Result<NewView> made = make_view(file, disp, etype, filetype, datarep);
     if (Status status = file.set_view(made.status(), made.ok() ? made->view : file.view()); !status) return status;
@@ -175,17 +183,26 @@ int get_byte_offset(FileHandle& handle, MPI_Offset offset, MPI_Offset* disp) {
 
 namespace {
 
-Result<std::int64_t> seek_target(file::OpenFile& file, MPI_Offset offset, int whence, const std::function<Result<std::int64_t>()>& current) {
+Result<std::int64_t> seek_target(file::OpenFile& file, MPI_Offset offset, int whence,
+                                 const std::function<Result<std::int64_t>()>& current) {
   Result<std::int64_t> base = std::int64_t{0};
   switch (whence) {
-    case MPI_SEEK_SET: break;
-    case MPI_SEEK_CUR: base = current(); break;
-    case MPI_SEEK_END: base = file.end_position(); break;
-    default: return Status(Code::bad_argument, fmt::format("whence {}; accepted: MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END", whence));
+    case MPI_SEEK_SET:
+      break;
+    case MPI_SEEK_CUR:
+      base = current();
+      break;
+    case MPI_SEEK_END:
+      base = file.end_position();
+      break;
+    default:
+      return Status(Code::bad_argument,
+                    fmt::format("whence {}; accepted: MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END", whence));
   }
   if (!base) return base;
   const std::int64_t target = *base + offset;
-  if (target < 0) return Status(Code::bad_argument, fmt::format("a seek to {} would be before the begin of the view", target));
+  if (target < 0)
+    return Status(Code::bad_argument, fmt::format("a seek to {} would be before the begin of the view", target));
   return target;
 }
 
@@ -199,7 +216,8 @@ Status no_sequential(const file::OpenFile& file) {
 int seek(FileHandle& handle, MPI_Offset offset, int whence) {
   return locked(handle, [&](file::OpenFile& file) {
     if (Status status = no_sequential(file); !status) return status;
-    Result<std::int64_t> target = seek_target(file, offset, whence, [&] { return Result<std::int64_t>(file.position()); });
+    Result<std::int64_t> target =
+        seek_target(file, offset, whence, [&] { return Result<std::int64_t>(file.position()); });
     if (target.ok()) file.set_position(*target);
     return target.status();
   });

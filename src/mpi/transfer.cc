@@ -12,18 +12,24 @@ namespace {
 Status check_mode(const FileHandle& handle, const TransferCall& call) {
   const bool shared = call.pointer == Pointer::shared || call.pointer == Pointer::ordered;
   if (handle.file->mode().sequential && !shared) {
-    return Status(Code::unsupported, "the file was opened with MPI_MODE_SEQUENTIAL: only the shared file pointer can be used");
+    return Status(Code::unsupported,
+                  "the file was opened with MPI_MODE_SEQUENTIAL: only the shared file pointer can be used");
   }
   return {};
 }
 
-Result<std::int64_t> begin_of(FileHandle& handle, const TransferCall& call, const TransferBuffer& buffer, const Status& precondition) {
+Result<std::int64_t> begin_of(FileHandle& handle, const TransferCall& call, const TransferBuffer& buffer,
+                              const Status& precondition) {
   file::OpenFile& file = *handle.file;
   switch (call.pointer) {
-    case Pointer::explicit_offset: return static_cast<std::int64_t>(call.offset);
-    case Pointer::individual: return file.position();
-    case Pointer::shared: return precondition.ok() ? file.take_shared(buffer.bytes()) : Result<std::int64_t>(std::int64_t{0});
-    case Pointer::ordered: return file.take_ordered(buffer.bytes(), precondition);  // collective
+    case Pointer::explicit_offset:
+      return static_cast<std::int64_t>(call.offset);
+    case Pointer::individual:
+      return file.position();
+    case Pointer::shared:
+      return precondition.ok() ? file.take_shared(buffer.bytes()) : Result<std::int64_t>(std::int64_t{0});
+    case Pointer::ordered:
+      return file.take_ordered(buffer.bytes(), precondition);  // collective
   }
   return Status(Code::internal, "a transfer without a pointer");
 }
@@ -74,16 +80,20 @@ int blocking(FileHandle& handle, const TransferCall& call, MPI_Status* status) {
 
 }  // namespace
 
-int read_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) {
+int read_at(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+            MPI_Status* status) {
   return blocking(handle, {Pointer::explicit_offset, false, false, offset, buf, count, datatype}, status);
 }
-int read_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) {
+int read_at_all(FileHandle& handle, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
+                MPI_Status* status) {
   return blocking(handle, {Pointer::explicit_offset, true, false, offset, buf, count, datatype}, status);
 }
-int write_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) {
+int write_at(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+             MPI_Status* status) {
   return blocking(handle, {Pointer::explicit_offset, false, true, offset, buf, count, datatype}, status);
 }
-int write_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) {
+int write_at_all(FileHandle& handle, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
+                 MPI_Status* status) {
   return blocking(handle, {Pointer::explicit_offset, true, true, offset, buf, count, datatype}, status);
 }
 int read(FileHandle& handle, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) {

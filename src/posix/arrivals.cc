@@ -1,6 +1,7 @@
 #include "posix/arrivals.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "base/inside.h"
 
@@ -36,7 +35,8 @@ std::optional<std::uint32_t> slot_of(journal::Node& node, const struct stat& st)
 
 bool arrived(journal::Node& node, std::uint32_t slot) {
   const journal::FileSlot& file = node.file(slot);
-  return file.pending_records.load(std::memory_order_acquire) == 0 || file.stuck_owners.load(std::memory_order_relaxed) > 0;
+  return file.pending_records.load(std::memory_order_acquire) == 0 ||
+         file.stuck_owners.load(std::memory_order_relaxed) > 0;
 }
 
 void await_slot(journal::Node& node, std::uint32_t slot) {
@@ -48,7 +48,9 @@ void await_slot(journal::Node& node, std::uint32_t slot) {
 }
 
 // The node, when there is something to be done for the program's call.
-journal::Node* node_if_pending() { return !base::Inside::here() && anything_pending() ? g_node.load(std::memory_order_acquire) : nullptr; }
+journal::Node* node_if_pending() {
+  return !base::Inside::here() && anything_pending() ? g_node.load(std::memory_order_acquire) : nullptr;
+}
 
 // An absolute name, as far as that can be told from the arguments.
 std::string absolute(int directory, const char* path) {

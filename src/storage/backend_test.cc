@@ -61,8 +61,10 @@ TEST_P(BackendConformance, ReadsBackWhatManyPiecesWroteAtEveryAlignment) {
   auto file = opened(directory_.file("a"));
   const auto content = bytes_of(3 << 20, 7);
   auto* base = const_cast<std::byte*>(content.data());
-  for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{1}, std::int64_t{4096}, std::int64_t{4095}, std::int64_t{1} << 33}) {
-    const iovec pieces[] = {{base, 5}, {base + 5, 0}, {base + 5, 1 << 20}, {base + 5 + (1 << 20), content.size() - 5 - (1 << 20)}};
+  for (const std::int64_t offset :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{4096}, std::int64_t{4095}, std::int64_t{1} << 33}) {
+    const iovec pieces[] = {
+        {base, 5}, {base + 5, 0}, {base + 5, 1 << 20}, {base + 5 + (1 << 20), content.size() - 5 - (1 << 20)}};
     ASSERT_TRUE(file->write(offset, pieces).ok());
     EXPECT_EQ(size_of(*file), std::max(size_of(*file), offset + static_cast<std::int64_t>(content.size())));
     if (!GetParam().keeps_bytes) continue;
@@ -150,15 +152,17 @@ TEST_P(BackendConformance, LocksAreTakenAndGivenBack) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BackendConformance,
-    testing::Values(
-        BackendKind{"posix", true, [] { return std::shared_ptr<Backend>(make_posix_backend(base::DirectIo::off)); }},
-        BackendKind{"posix_direct", true, [] { return std::shared_ptr<Backend>(make_posix_backend(base::DirectIo::on)); }},
-        BackendKind{"null", false, [] { return std::shared_ptr<Backend>(make_null_backend()); }},
-        BackendKind{"fault_over_posix", true,
-                    [] {
-                      std::shared_ptr<Backend> posix = make_posix_backend(base::DirectIo::off);
-                      return std::shared_ptr<Backend>(make_fault_backend(posix, std::make_shared<FaultPlan>()));
-                    }}),
+    testing::Values(BackendKind{"posix", true,
+                                [] { return std::shared_ptr<Backend>(make_posix_backend(base::DirectIo::off)); }},
+                    BackendKind{"posix_direct", true,
+                                [] { return std::shared_ptr<Backend>(make_posix_backend(base::DirectIo::on)); }},
+                    BackendKind{"null", false, [] { return std::shared_ptr<Backend>(make_null_backend()); }},
+                    BackendKind{"fault_over_posix", true,
+                                [] {
+                                  std::shared_ptr<Backend> posix = make_posix_backend(base::DirectIo::off);
+                                  return std::shared_ptr<Backend>(
+                                      make_fault_backend(posix, std::make_shared<FaultPlan>()));
+                                }}),
     [](const testing::TestParamInfo<BackendKind>& kind) { return std::string(kind.param.name); });
 
 TEST(FaultBackend, FailsTheCallsThatWereNamed) {

@@ -69,7 +69,8 @@ class FaultFile final : public File {
     if (verdict.torn) {
       if (Status status = write_half(offset, pieces); !status) return status;
     }
-    if (verdict.errno_value != 0) return Status::from_errno(verdict.errno_value, "write").at_offset(offset).on_path(path_);
+    if (verdict.errno_value != 0)
+      return Status::from_errno(verdict.errno_value, "write").at_offset(offset).on_path(path_);
     return inner_->write(offset, pieces);
   }
   Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> buffer) override {
@@ -122,7 +123,8 @@ class FaultFile final : public File {
 
 class FaultBackend final : public Backend {
  public:
-  FaultBackend(std::shared_ptr<Backend> inner, std::shared_ptr<FaultPlan> plan) : inner_(std::move(inner)), plan_(std::move(plan)) {}
+  FaultBackend(std::shared_ptr<Backend> inner, std::shared_ptr<FaultPlan> plan)
+      : inner_(std::move(inner)), plan_(std::move(plan)) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) override {
     if (Status status = judge(Operation::open, path); !status) return status;

@@ -16,11 +16,11 @@ enum class Operation { open, read, write, truncate, grow, preallocate, sync, clo
 // One thing that goes wrong.
 struct Fault {
   Operation operation = Operation::write;
-  int errno_value = 0;         // 0 with torn: the call still succeeds after half of its bytes were done twice
-  std::int64_t skip = 0;       // matching calls that pass first
-  std::int64_t count = 1;      // matching calls that then fail; negative: all
+  int errno_value = 0;              // 0 with torn: the call still succeeds after half of its bytes were done twice
+  std::int64_t skip = 0;            // matching calls that pass first
+  std::int64_t count = 1;           // matching calls that then fail; negative: all
   std::string path_substring = {};  // empty: every file
-  bool torn = false;           // a failing write does half of its bytes first
+  bool torn = false;                // a failing write does half of its bytes first
 };
 
 // The plan that one or more fault backends follow; tests change it while files are open.

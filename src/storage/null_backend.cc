@@ -1,10 +1,10 @@
 #include "storage/null_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "base/mutex.h"
 
@@ -45,7 +45,8 @@ class NullFile final : public File {
   }
   Result<std::int64_t> read(std::int64_t offset, std::span<std::byte> buffer) override {
     base::MutexLock lock(directory_->mutex);
-    const std::int64_t bytes = std::clamp<std::int64_t>(entry_->bytes - offset, 0, static_cast<std::int64_t>(buffer.size()));
+    const std::int64_t bytes =
+        std::clamp<std::int64_t>(entry_->bytes - offset, 0, static_cast<std::int64_t>(buffer.size()));
     std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
     return bytes;
   }
@@ -89,13 +90,15 @@ class NullBackend final : public Backend {
   }
   Status remove(const std::string& path) override {
     base::MutexLock lock(directory_->mutex);
-    if (directory_->entries.erase(path) == 0) return Status(Code::no_such_file, fmt::format("delete: No such file ({})", path));
+    if (directory_->entries.erase(path) == 0)
+      return Status(Code::no_such_file, fmt::format("delete: No such file ({})", path));
     return {};
   }
   Result<FileAttributes> attributes(const std::string& path) override {
     base::MutexLock lock(directory_->mutex);
     const auto found = directory_->entries.find(path);
-    if (found == directory_->entries.end()) return Status(Code::no_such_file, fmt::format("stat: No such file ({})", path));
+    if (found == directory_->entries.end())
+      return Status(Code::no_such_file, fmt::format("stat: No such file ({})", path));
     return attributes_of(*found->second);
   }
 

@@ -1,6 +1,7 @@
 #include "storage/posix_backend.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -11,8 +12,6 @@
 #include <cerrno>
 #include <climits>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/fd.h"
 #include "base/units.h"
@@ -111,7 +110,8 @@ class PosixFile final : public File {
         queue.gather(batch, bytes);
       }
       const bool direct = use_direct(offset, batch);
-      const ssize_t written = ::pwritev(direct ? direct_fd_.get() : fd_.get(), batch.data(), static_cast<int>(batch.size()), offset);
+      const ssize_t written =
+          ::pwritev(direct ? direct_fd_.get() : fd_.get(), batch.data(), static_cast<int>(batch.size()), offset);
       if (written > 0) {
         queue.consume(static_cast<std::size_t>(written));
         offset += written;
@@ -123,7 +123,9 @@ class PosixFile final : public File {
         direct_usable_.store(false, std::memory_order_relaxed);
         continue;
       }
-      return Status::from_errno(error, fmt::format("write of {} bytes", queue.front().iov_len)).at_offset(offset).on_path(path_);
+      return Status::from_errno(error, fmt::format("write of {} bytes", queue.front().iov_len))
+          .at_offset(offset)
+          .on_path(path_);
     }
     return {};
   }
@@ -171,7 +173,8 @@ class PosixFile final : public File {
   Status close() override {
     direct_fd_.reset();
     // Not retried on EINTR: on Linux the descriptor is gone either way.
-    if (fd_.valid() && ::close(fd_.release()) != 0 && errno != EINTR) return Status::from_errno(errno, "close").on_path(path_);
+    if (fd_.valid() && ::close(fd_.release()) != 0 && errno != EINTR)
+      return Status::from_errno(errno, "close").on_path(path_);
     return {};
   }
 
@@ -251,9 +254,15 @@ class PosixBackend final : public Backend {
   Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) override {
     int flags = O_CLOEXEC;
     switch (options.access) {
-      case Access::read_only: flags |= O_RDONLY; break;
-      case Access::write_only: flags |= O_WRONLY; break;
-      case Access::read_write: flags |= O_RDWR; break;
+      case Access::read_only:
+        flags |= O_RDONLY;
+        break;
+      case Access::write_only:
+        flags |= O_WRONLY;
+        break;
+      case Access::read_write:
+        flags |= O_RDWR;
+        break;
     }
     if (options.create) flags |= O_CREAT;
     if (options.exclusive) flags |= O_EXCL;

@@ -52,8 +52,8 @@ std::int64_t pieces_ahead(const Strides& strides, std::int64_t length, std::int6
 }
 
 template <bool kAhead, typename Piece>
-inline void copy_in_order(Piece piece, std::byte* to, const std::byte* from, Strides strides,
-                          std::int64_t count, std::int64_t ahead) {
+inline void copy_in_order(Piece piece, std::byte* to, const std::byte* from, Strides strides, std::int64_t count,
+                          std::int64_t ahead) {
   const auto copy = [&](std::int64_t i) {
     if constexpr (kAhead) {
       __builtin_prefetch(from + (ahead + i) * strides.from);
@@ -73,14 +73,13 @@ inline void copy_in_order(Piece piece, std::byte* to, const std::byte* from, Str
 }
 
 template <typename Piece>
-inline void copy_pieces(Piece piece, std::byte* to, const std::byte* from, Strides strides,
-                        std::int64_t length, std::int64_t count) {
+inline void copy_pieces(Piece piece, std::byte* to, const std::byte* from, Strides strides, std::int64_t length,
+                        std::int64_t count) {
   const std::int64_t ahead = pieces_ahead(strides, length, count);
   if (ahead == 0) return copy_in_order<false>(piece, to, from, strides, count, 0);
   const std::int64_t announced = count - ahead;
   copy_in_order<true>(piece, to, from, strides, announced, ahead);
-  copy_in_order<false>(piece, to + announced * strides.to, from + announced * strides.from, strides, ahead,
-                       0);
+  copy_in_order<false>(piece, to + announced * strides.to, from + announced * strides.from, strides, ahead, 0);
 }
 
 // With one side dense its stride is a constant too, and neighbouring pieces share their address arithmetic.
@@ -96,8 +95,7 @@ void copy_fixed(std::byte* to, const std::byte* from, Strides strides, std::int6
   }
 }
 
-void copy_short(std::byte* to, const std::byte* from, const Strides& strides, std::int64_t length,
-                std::int64_t count) {
+void copy_short(std::byte* to, const std::byte* from, const Strides& strides, std::int64_t length, std::int64_t count) {
   if (length < 4) return copy_pieces(ShortPiece<2>{length}, to, from, strides, length, count);
   if (length < 8) return copy_pieces(ShortPiece<4>{length}, to, from, strides, length, count);
   if (length < 16) return copy_pieces(ShortPiece<8>{length}, to, from, strides, length, count);

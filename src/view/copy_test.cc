@@ -29,8 +29,7 @@ void expect_copy(std::int64_t length, std::int64_t count, std::int64_t to_stride
           source.at(static_cast<std::size_t>(from_begin + k * from_stride + i));
     }
   }
-  copy_strided(destination.data() + to_begin, to_stride, source.data() + from_begin, from_stride, length,
-               count);
+  copy_strided(destination.data() + to_begin, to_stride, source.data() + from_begin, from_stride, length, count);
   EXPECT_EQ(destination, expected) << length << " bytes, " << count << " times, " << to_stride << " from "
                                    << from_stride;
 }
@@ -39,8 +38,7 @@ TEST(CopyStrided, CopiesPiecesOfEveryShortLength) {
   for (std::int64_t length = 1; length <= 140; ++length) {
     for (const std::int64_t count : {1, 2, 3, 4, 5, 9}) {
       for (const std::int64_t to_gap : {0, 3}) {
-        for (const std::int64_t from_gap : {0, 5})
-          expect_copy(length, count, length + to_gap, length + from_gap);
+        for (const std::int64_t from_gap : {0, 5}) expect_copy(length, count, length + to_gap, length + from_gap);
       }
     }
   }

@@ -41,24 +41,20 @@ Result<FileView> FileView::make(std::int64_t displacement, std::int64_t etype_by
     return Status(code, fmt::format("file view: {} (MPI-4.1 §14.3)", rule));
   };
   if (displacement < 0) return refuse(Code::bad_argument, "the displacement must not be negative");
-  if (!filetype.representable())
-    return refuse(Code::bad_type, "the filetype reaches beyond offsets of 63 bits");
+  if (!filetype.representable()) return refuse(Code::bad_type, "the filetype reaches beyond offsets of 63 bits");
   if (etype_bytes <= 0) return refuse(Code::bad_type, "the etype must have a size");
   if (filetype.bytes() % etype_bytes != 0) {
     return refuse(Code::bad_type, "the filetype must hold a whole number of etypes");
   }
-  if (filetype.bounds().offset < 0)
-    return refuse(Code::bad_type, "displacements in the filetype must not be negative");
-  if (!filetype.empty() && filetype_extent <= 0)
-    return refuse(Code::bad_type, "the filetype must have an extent");
+  if (filetype.bounds().offset < 0) return refuse(Code::bad_type, "displacements in the filetype must not be negative");
+  if (!filetype.empty() && filetype_extent <= 0) return refuse(Code::bad_type, "the filetype must have an extent");
 
   FileView view;
   view.displacement_ = displacement;
   view.etype_bytes_ = etype_bytes;
   view.filetype_extent_ = filetype_extent;
   view.filetype_ = filetype;
-  view.contiguous_ =
-      filetype.contiguous() && filetype.first_offset() == 0 && filetype.bytes() == filetype_extent;
+  view.contiguous_ = filetype.contiguous() && filetype.first_offset() == 0 && filetype.bytes() == filetype_extent;
   // Two tiles in a row show every order that any number of them does. If they do not fit, a second tile
   // cannot be reached.
   const Pattern pair = Pattern::strided(filetype, 2, filetype_extent);
@@ -105,8 +101,7 @@ Extent FileView::bounds(std::int64_t position, std::int64_t length) const {
   const std::int64_t head = std::min(length, tile_bytes - position % tile_bytes);
   const std::int64_t tail = std::min(length - head, (position + length) % tile_bytes);
   const std::int64_t whole = (length - head - tail) / tile_bytes;
-  std::vector<Extent> parts = {hull_of(cursor(position, head)),
-                               hull_of(cursor(position + length - tail, tail))};
+  std::vector<Extent> parts = {hull_of(cursor(position, head)), hull_of(cursor(position + length - tail, tail))};
   if (whole > 0) {
     const Extent tile = filetype_.bounds();
     const std::int64_t first_whole = (position / tile_bytes + 1) * filetype_extent_;

@@ -73,8 +73,7 @@ TEST(FileView, MapsEveryByteAsItsTilesDo) {
       ASSERT_EQ(view.bytes_below(bytes[i] + 1), static_cast<std::int64_t>(i) + 1);
     }
     EXPECT_EQ(view.bytes_below(0), 0);
-    EXPECT_EQ(view.contiguous(),
-              bytes.back() - view.displacement() == static_cast<std::int64_t>(bytes.size()) - 1);
+    EXPECT_EQ(view.contiguous(), bytes.back() - view.displacement() == static_cast<std::int64_t>(bytes.size()) - 1);
     const ViewRange range = random_range(random, view);
     const std::vector<std::int64_t> inside = sample.bytes(range.position, range.length);
     const Extent bounds = view.bounds(range.position, range.length);
@@ -91,8 +90,7 @@ TEST(FileView, ClipsAnAccessToAFileRange) {
     const ViewRange access = random_range(random, sample.view);
     const std::vector<std::int64_t> bytes = sample.bytes(access.position, access.length);
     const Extent bounds = sample.view.bounds(access.position, access.length);
-    const Extent range{bounds.offset + random.between(-5, bounds.length),
-                       random.between(0, bounds.length + 10)};
+    const Extent range{bounds.offset + random.between(-5, bounds.length), random.between(0, bounds.length + 10)};
     const ViewRange inside = clip(sample.view, access, range);
     const auto first = std::lower_bound(bytes.begin(), bytes.end(), range.offset);
     const auto last = std::lower_bound(bytes.begin(), bytes.end(), range.end());
@@ -142,8 +140,7 @@ TEST(FileView, NamesTheRuleThatIsBroken) {
       {Code::bad_argument, "the displacement must not be negative", FileView::make(-1, 1, block, 8, true)},
       {Code::bad_type, "the etype must have a size", FileView::make(0, 0, block, 8, true)},
       {Code::bad_type, "a whole number of etypes", FileView::make(0, 3, block, 8, true)},
-      {Code::bad_type, "in the filetype must not be negative",
-       FileView::make(0, 8, block.displaced(-1), 8, true)},
+      {Code::bad_type, "in the filetype must not be negative", FileView::make(0, 8, block.displaced(-1), 8, true)},
       {Code::bad_type, "must have an extent", FileView::make(0, 8, block, 0, true)},
       {Code::bad_type, "must not decrease", FileView::make(0, 8, decreasing, 32, false)},
       {Code::bad_type, "must not overlap itself", FileView::make(0, 8, block, 7, true)},
@@ -152,8 +149,7 @@ TEST(FileView, NamesTheRuleThatIsBroken) {
   for (const Case& broken : cases) {
     ASSERT_FALSE(broken.view.ok()) << broken.rule;
     EXPECT_EQ(broken.view.status().code(), broken.code) << broken.rule;
-    EXPECT_NE(broken.view.status().what().find(broken.rule), std::string::npos)
-        << broken.view.status().what();
+    EXPECT_NE(broken.view.status().what().find(broken.rule), std::string::npos) << broken.view.status().what();
     EXPECT_NE(broken.view.status().what().find("MPI-4.1 §14.3"), std::string::npos);
   }
   EXPECT_TRUE(FileView::make(0, 8, block, 7, false).ok());
@@ -240,8 +236,7 @@ struct MemorySample {
 MemorySample random_memory(Random& random, std::int64_t bytes_min) {
   MemorySample memory;
   Sample sample;
-  while (sample.pattern.empty())
-    sample = random_sample(random, random.one_in(2) ? Order::any : Order::sorted_disjoint);
+  while (sample.pattern.empty()) sample = random_sample(random, random.one_in(2) ? Order::any : Order::sorted_disjoint);
   memory.pieces = sample.pieces;
   memory.layout.pattern = sample.pattern;
   const Extent bounds = sample.pattern.bounds();
@@ -260,8 +255,7 @@ TEST(MoveCursor, PairsTheStreamsByteByByte) {
     const ViewRange range = random_range(random, file.view);
     const std::int64_t origin = random.between(0, range.position);
     const MemorySample memory = random_memory(random, range.position - origin + range.length);
-    SCOPED_TRACE("file " + file.view.filetype().to_string() + ", memory " +
-                 memory.layout.pattern.to_string());
+    SCOPED_TRACE("file " + file.view.filetype().to_string() + ", memory " + memory.layout.pattern.to_string());
     std::vector<std::int64_t> file_bytes;
     std::vector<std::int64_t> memory_bytes;
     for (MoveCursor cursor(file.view, memory.layout, origin, range); !cursor.done();) {

@@ -5,11 +5,9 @@
 
 namespace spillway::view {
 
-MoveCursor::MoveCursor(const FileView& view, const MemoryLayout& memory, std::int64_t origin,
-                       const ViewRange& range)
+MoveCursor::MoveCursor(const FileView& view, const MemoryLayout& memory, std::int64_t origin, const ViewRange& range)
     : file_{view.cursor(range.position, range.length)},
-      memory_{
-          extent::PatternCursor(memory.pattern, memory.tile_extent, range.position - origin, range.length)},
+      memory_{extent::PatternCursor(memory.pattern, memory.tile_extent, range.position - origin, range.length)},
       displacement_(view.displacement()),
       base_(memory.base),
       remaining_(range.length) {}

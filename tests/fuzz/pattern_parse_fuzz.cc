@@ -38,8 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes;
   pattern.serialize(bytes);
   const Result<Pattern> again = Pattern::parse(bytes);
-  require(again.ok() && again.value().bytes() == pattern.bytes() &&
-          again.value().bounds() == pattern.bounds());
+  require(again.ok() && again.value().bytes() == pattern.bytes() && again.value().bounds() == pattern.bounds());
   (void)pattern.to_string();
   (void)pattern.memory_bytes();
   if (!pattern.empty()) walk(pattern);
