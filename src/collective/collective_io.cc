@@ -10,9 +10,10 @@ CollectiveIo::CollectiveIo(const Parts& parts) : parts_(parts) {
   for (int rank = 0; rank < parts.comm.size(); ++rank) node_of_.push_back(parts.comm.node_of(rank));
 }
 
-Status CollectiveIo::gather(const Call& call, const Policy& policy, std::vector<Header>& headers) {
+Status CollectiveIo::gather(const Call& call, const Policy& policy, bool write_may_fail, std::vector<Header>& headers) {
   Header mine;
   Status precondition = call.precondition;
+  mine.write_may_fail = write_may_fail;
   mine.finish_may_fail = parts_.write_landing.finish_may_fail();
   mine.pending = parts_.local.pending_hull();
   if (precondition.ok()) {
@@ -53,14 +54,23 @@ Status CollectiveIo::exchange_views(const Call& call) {
 }
 
 Status CollectiveIo::write(const Call& call, const Policy& policy) {
+  const bool may_be_individual = policy.choose || policy.algorithm == Algorithm::individual;
+  const bool held = call.precondition.ok() && call.range.length > 0 && may_be_individual && parts_.local.hold(call);
   std::vector<Header> headers;
-  if (Status status = gather(call, policy, headers); !status) return status;
-  const Plan plan = make_plan(headers, node_of_);
+  Status status = gather(call, policy, !held, headers);
+  if (status.ok()) status = write_planned(call, headers, make_plan(headers, node_of_));
+  if (held) parts_.local.release();
+  return status;
+}
+
+Status CollectiveIo::write_planned(const Call& call, const std::vector<Header>& headers, const Plan& plan) {
   if (plan.range.empty()) return {};
   last_end_ = plan.range.end();
   if (Status status = settle_between_nodes(headers, plan); !status) return status;
   if (plan.algorithm == Algorithm::individual) {
-    return comm::agree(parts_.comm, call.range.length == 0 ? Status() : parts_.local.write(call));  // by all ranks
+    Status mine = call.range.length == 0 ? Status() : parts_.local.write(call);
+    // Where all know that none can fail there is nothing to agree on, and nobody waits for the slowest.
+    return plan.write_may_fail ? comm::agree(parts_.comm, mine) : mine;  // by all ranks
   }
   if (Status status = exchange_views(call); !status) return status;
   return write_two_phase({parts_.comm, call, headers, plan, views_}, parts_.write_landing);
@@ -68,7 +78,7 @@ Status CollectiveIo::write(const Call& call, const Policy& policy) {
 
 Result<std::int64_t> CollectiveIo::read(const Call& call, const Policy& policy) {
   std::vector<Header> headers;
-  if (Status status = gather(call, policy, headers); !status) return status;
+  if (Status status = gather(call, policy, true, headers); !status) return status;
   std::int64_t end = 0;
   for (const Header& header : headers) end = std::max(end, header.file_end);
   for (Header& header : headers) header.hull = extent::intersection(header.hull, {0, end});

@@ -19,6 +19,10 @@ class LocalIo {
  public:
   virtual ~LocalIo() = default;
   virtual Status write(const Call& call) = 0;
+  // Makes sure that write() with this call cannot fail and need not wait; false when that cannot be promised. Ended by write() or
+  // release().
+  virtual bool hold(const Call& call) = 0;
+  virtual void release() = 0;
   // `end` is where the file ends for this call; returns view bytes read, fewer than asked for only at the end.
   virtual Result<std::int64_t> read(const Call& call, std::int64_t end) = 0;
   // One past the last byte as far as this rank can see.
@@ -52,7 +56,8 @@ class CollectiveIo {
   void view_changed() { views_.invalidate(); }
 
  private:
-  Status gather(const Call& call, const Policy& policy, std::vector<Header>& headers);
+  Status gather(const Call& call, const Policy& policy, bool write_may_fail, std::vector<Header>& headers);
+  Status write_planned(const Call& call, const std::vector<Header>& headers, const Plan& plan);
   // What other nodes hold pending where this call's bytes will be handled reaches the file first.
   Status settle_between_nodes(const std::vector<Header>& headers, const Plan& plan);
   Status exchange_views(const Call& call);

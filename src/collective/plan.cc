@@ -45,6 +45,7 @@ Plan make_plan(std::span<const Header> headers, std::span<const int> node_of) {
   for (const Header& header : headers) {
     plan.finish_may_fail = plan.finish_may_fail || header.finish_may_fail;
     if (header.hull.empty()) continue;
+    plan.write_may_fail = plan.write_may_fail || header.write_may_fail;
     begin = std::min(begin, header.hull.offset);
     end = std::max(end, header.hull.end());
     exchangeable = exchangeable && header.sorted_disjoint;

@@ -21,6 +21,7 @@ struct Header {
   Code code = Code::ok;          // of its precondition
   bool sorted_disjoint = true;   // of its view
   bool finish_may_fail = false;  // of its landing
+  bool write_may_fail = true;    // its own write, should that be what the ranks do
   std::int32_t errno_value = 0;
   std::int64_t error_offset = -1;
   Policy policy;
@@ -31,6 +32,7 @@ struct Plan {
   Algorithm algorithm = Algorithm::individual;
   extent::Extent range;  // hull of all accesses
   bool finish_may_fail = false;
+  bool write_may_fail = false;
   // two_phase:
   std::vector<int> owners;
   std::vector<extent::Extent> domains;  // of owners[i]

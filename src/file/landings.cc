@@ -34,7 +34,7 @@ std::int64_t bytes_left(extent::RunCursor cursor) {
 Status append_scratch(IoContext& context, extent::RunCursor& cursor, std::vector<journal::RecordId>& round,
                       const std::function<Status(const journal::Journal::Appended&)>& use) {
   while (!cursor.at_end() && round.size() < collective::WriteLanding::kRefsMax) {
-    const journal::Journal::Append what{journal::kNone, {}, INT64_MAX};
+    const journal::Journal::Append what{journal::kNone, {}, INT64_MAX, nullptr};
     Result<journal::Journal::Appended> appended =
         round.empty() ? append_waiting(context, cursor, what) : context.runtime.journal().append(cursor, what);
     if (!appended.ok() && appended.status().code() == Code::would_block) break;
@@ -71,7 +71,7 @@ Status StagedLanding::accept(extent::RunCursor& cursor, std::vector<collective::
   const std::int64_t left = bytes_left(cursor);
   std::int64_t round_bytes = left <= journal.limit() ? left : std::max<std::int64_t>(journal.limit() / 2, 1);
   while (!cursor.at_end() && refs.size() < kRefsMax && round_bytes > 0) {
-    const journal::Journal::Append what{context_.slot(), commit, round_bytes};
+    const journal::Journal::Append what{context_.slot(), commit, round_bytes, nullptr};
     // Only for the first piece is it worth keeping everyone waiting.
     Result<journal::Journal::Appended> appended =
         refs.empty() ? append_waiting(context_, cursor, what) : journal.append(cursor, what);

@@ -178,6 +178,15 @@ Status FileLocalIo::write(const collective::Call& call) {
   return context_.staging ? write_staged(call) : write_direct(call);
 }
 
+// What is one piece in the file takes no more room than its bytes.
+bool FileLocalIo::hold(const collective::Call& call) {
+  if (!context_.staging || !call.view->sorted_disjoint()) return false;
+  if (call.view->bounds(call.range.position, call.range.length).length != call.range.length) return false;
+  return context_.runtime.journal().hold(call.range.length, hold_);
+}
+
+void FileLocalIo::release() { context_.runtime.journal().release(hold_); }
+
 Status FileLocalIo::write_independent(const collective::Call& call) {
   return context_.staging_alone ? write_staged(call) : write_direct(call);
 }
@@ -191,7 +200,8 @@ Status FileLocalIo::write_staged(const collective::Call& call) {
   while (walker.next(part, runs)) {
     extent::RunCursor cursor{&runs, 0, 0};
     while (!cursor.at_end()) {
-      Result<journal::Journal::Appended> appended = append_waiting(context_, cursor, {context_.slot(), {}, INT64_MAX});
+      Result<journal::Journal::Appended> appended =
+          append_waiting(context_, cursor, {context_.slot(), {}, INT64_MAX, &hold_});
       if (!appended) return appended.status();
       collective::Source source = whole;
       source.range = part;

@@ -14,6 +14,8 @@ class FileLocalIo final : public collective::LocalIo {
 
   // As part of a collective call: staged when collective writes are.
   Status write(const collective::Call& call) override;
+  bool hold(const collective::Call& call) override;
+  void release() override;
   Result<std::int64_t> read(const collective::Call& call, std::int64_t end) override;
   Result<std::int64_t> file_end() override;
   extent::Extent pending_hull() override;
@@ -27,6 +29,7 @@ class FileLocalIo final : public collective::LocalIo {
   Status write_direct(const collective::Call& call);
 
   IoContext& context_;
+  journal::Journal::Hold hold_;
 };
 
 }  // namespace spillway::file

@@ -142,7 +142,7 @@ std::uint32_t Journal::scratch_allowed() const {
 std::int64_t Journal::free_bytes() {
   base::MutexLock lock(mutex_);
   reclaim_limbo(false);
-  const std::int64_t whole = std::max<std::int64_t>(0, static_cast<std::int64_t>(segments_allowed()) - in_use_);
+  const std::int64_t whole = std::max<std::int64_t>(0, static_cast<std::int64_t>(segments_allowed()) - in_use_ - held_);
   return whole * std::min(options_.segment_payload_bytes, limit_);
 }
 
@@ -251,9 +251,9 @@ std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, 
     const auto enough = std::min(static_cast<std::uint64_t>(wanted), kWorthwhileBytes);
     if (layout.payload_bytes >= enough) return place(cursor, what, current, layout);
   }
-  if (!take_segment(scratch)) {
+  if (!take_segment(what)) {
     reclaim_limbo(true);
-    if (!take_segment(scratch)) return std::nullopt;
+    if (!take_segment(what)) return std::nullopt;
   }
   const Layout layout = fit(cursor, what.bytes_max, current);
   assert(layout.payload_bytes > 0);
@@ -272,14 +272,9 @@ Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Appen
       if (fresh == kNone) return Status(Code::would_block, "the journal is full");
       ++populating_;
     }
-    Status status = mapping_->mapping().populate(mapping_->segment_offset(fresh), mapping_->header().segment_bytes);
+    Status status = populate(fresh);
+    if (status.ok()) continue;
     base::MutexLock lock(mutex_);
-    --populating_;
-    if (status.ok()) {
-      free_.push_back(fresh);
-      continue;
-    }
-    untouched_.push_back(fresh);
     // Less memory than configured: live with the segments there are, if there are any.
     if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space)
       return Status(Code::would_block, status.what());
@@ -287,8 +282,46 @@ Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Appen
   }
 }
 
+bool Journal::hold(std::int64_t bytes, Hold& hold) {
+  std::uint32_t fresh = kNone;
+  for (;;) {
+    {
+      base::MutexLock lock(mutex_);
+      if (limit_ <= 0) return false;
+      const std::int64_t segment_bytes = std::min(limit_, options_.segment_payload_bytes);
+      const auto needed = static_cast<std::uint64_t>((bytes + segment_bytes - 1) / segment_bytes);
+      reclaim_limbo(false);
+      if (in_use_ + held_ + needed > segments_allowed()) return false;
+      if (free_.size() >= held_ + needed) {
+        hold.segments = static_cast<std::uint32_t>(needed);
+        held_ += hold.segments;
+        return true;
+      }
+      fresh = fresh_segment(false);
+      if (fresh == kNone) return false;
+      ++populating_;
+    }
+    if (!populate(fresh)) return false;
+  }
+}
+
+void Journal::release(Hold& hold) {
+  base::MutexLock lock(mutex_);
+  held_ -= hold.segments;
+  hold.segments = 0;
+  trim_pool();
+}
+
+Status Journal::populate(std::uint32_t segment) {
+  Status status = mapping_->mapping().populate(mapping_->segment_offset(segment), mapping_->header().segment_bytes);
+  base::MutexLock lock(mutex_);
+  --populating_;
+  (status.ok() ? free_ : untouched_).push_back(segment);
+  return status;
+}
+
 std::uint32_t Journal::fresh_segment(bool scratch) {
-  const std::uint32_t in_use = scratch ? scratch_in_use_ : in_use_;
+  const std::uint32_t in_use = scratch ? scratch_in_use_ : in_use_ + held_;
   const std::uint32_t allowed = scratch ? scratch_allowed() : segments_allowed();
   if (in_use + populating_ >= allowed || untouched_.empty()) return kNone;
   const std::uint32_t segment = untouched_.back();
@@ -296,9 +329,15 @@ std::uint32_t Journal::fresh_segment(bool scratch) {
   return segment;
 }
 
-bool Journal::take_segment(bool scratch) {
+bool Journal::take_segment(const Append& what) {
+  const bool scratch = what.file == kNone;
   std::uint32_t& in_use = scratch ? scratch_in_use_ : in_use_;
-  if (free_.empty() || in_use >= (scratch ? scratch_allowed() : segments_allowed())) return false;
+  if (what.hold != nullptr && what.hold->segments > 0) {
+    --what.hold->segments;
+    --held_;
+  } else if (free_.size() <= held_ || (scratch ? in_use >= scratch_allowed() : in_use + held_ >= segments_allowed())) {
+    return false;
+  }
   const std::uint32_t segment = free_.back();
   free_.pop_back();
   ++in_use;
@@ -444,7 +483,7 @@ void Journal::reclaim_limbo(bool check_alive) {
 
 void Journal::trim_pool() {
   const std::size_t keep = segments_allowed() + scratch_allowed();
-  while (!free_.empty() && free_.size() + in_use_ + scratch_in_use_ > keep) {
+  while (free_.size() > held_ && free_.size() + in_use_ + scratch_in_use_ > keep) {
     const std::uint32_t segment = free_.front();
     free_.erase(free_.begin());
     mapping_->mapping().discard(mapping_->segment_offset(segment), mapping_->header().segment_bytes);

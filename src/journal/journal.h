@@ -77,10 +77,19 @@ class Journal {
   // Payload bytes of records that are not retired.
   [[nodiscard]] std::int64_t pending_bytes() const;
 
+  // Segments with pages, set aside for appends that must not wait or fail any more. Its holder's own.
+  struct Hold {
+    std::uint32_t segments = 0;
+  };
+  // Sets aside room for `bytes` of payload of one run of a file. False, and nothing is held, when that much is not free now.
+  [[nodiscard]] bool hold(std::int64_t bytes, Hold& hold);
+  void release(Hold& hold);
+
   struct Append {
     std::uint32_t file = kNone;  // kNone: scratch
     CommitRule commit;
     std::int64_t bytes_max = 0;  // of payload; what fits may be less
+    Hold* hold = nullptr;        // what to draw on
   };
   struct Appended {
     RecordId id;
@@ -161,9 +170,11 @@ class Journal {
       SPILLWAY_REQUIRES(mutex_);
   Appended place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout)
       SPILLWAY_REQUIRES(mutex_);
-  [[nodiscard]] bool take_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] bool take_segment(const Append& what) SPILLWAY_REQUIRES(mutex_);
   // A segment whose pages are to be taken next, when the limits allow one more; kNone otherwise.
   [[nodiscard]] std::uint32_t fresh_segment(bool scratch) SPILLWAY_REQUIRES(mutex_);
+  // Takes the pages of a segment that is counted in populating_, and ends that.
+  Status populate(std::uint32_t segment) SPILLWAY_EXCLUDES(mutex_);
   void finish(const RecordId& id, RecordState state);
   void give_back(std::uint32_t segment) SPILLWAY_REQUIRES(mutex_);
   void reclaim_limbo(bool check_alive) SPILLWAY_REQUIRES(mutex_);
@@ -190,6 +201,7 @@ class Journal {
   std::uint32_t populating_ SPILLWAY_GUARDED_BY(mutex_) = 0;          // pages being taken outside the lock
   std::uint32_t in_use_ SPILLWAY_GUARDED_BY(mutex_) = 0;              // journal segments, those in limbo included
   std::uint32_t in_use_peak_ SPILLWAY_GUARDED_BY(mutex_) = 0;
+  std::uint32_t held_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // of free_, by all holders
   std::uint32_t scratch_in_use_ SPILLWAY_GUARDED_BY(mutex_) = 0;
   std::uint32_t current_ SPILLWAY_GUARDED_BY(mutex_) = kNone;
   std::uint32_t current_scratch_ SPILLWAY_GUARDED_BY(mutex_) = kNone;
