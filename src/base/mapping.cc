@@ -45,11 +45,27 @@ void Mapping::reset() {
   fd_.reset();
 }
 
-Status Mapping::populate(std::size_t offset, std::size_t bytes) {
+Status Mapping::reserve(std::size_t offset, std::size_t bytes) {
   int error = posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   while (error == EINTR) error = posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   if (error != 0) return Status::from_errno(error, fmt::format("taking {} bytes of shared memory", bytes));
-  populate_existing(offset, bytes);
+  return {};
+}
+
+Status Mapping::populate(std::size_t offset, std::size_t bytes) {
+  Status status = reserve(offset, bytes);
+  if (status.ok()) populate_existing(offset, bytes);
+  return status;
+}
+
+Status Mapping::write(std::size_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return Status::from_errno(written < 0 ? errno : EIO, "writing to shared memory");
+    offset += static_cast<std::size_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/fd.h"
@@ -31,10 +32,14 @@ class Mapping {
   void reset();
 
   // Makes sure that touching [offset, offset + bytes) cannot fail: takes the pages from the file system now (a full tmpfs is an
-  // error here and a SIGBUS later) and enters them in this process's page table.  Fails: no_space.
+  // error here and a SIGBUS later).  Fails: no_space.
+  Status reserve(std::size_t offset, std::size_t bytes);
+  // The same, and enters them in this process's page table.
   Status populate(std::size_t offset, std::size_t bytes);
   // Enters existing pages in this process's page table; an advice, never an error.
   void populate_existing(std::size_t offset, std::size_t bytes);
+  // Writes through the descriptor: the way to fill pages that nobody has mapped yet, without a fault for each.
+  Status write(std::size_t offset, std::span<const std::byte> bytes);
   // Gives the pages back to the system; they read as zeros afterwards.
   void discard(std::size_t offset, std::size_t bytes);
 

@@ -63,18 +63,24 @@ void move_bytes(const Source& source, const LandingView& landing, Direction dire
   }
 }
 
-std::span<const std::byte> pack(const Source& source, std::vector<std::byte>& buffer) {
-  const auto length = static_cast<std::size_t>(source.range.length);
+std::optional<std::span<const std::byte>> in_order(const Source& source) {
   const std::int64_t skipped = source.range.position - source.origin;
   extent::PatternCursor memory(source.memory->pattern, source.memory->tile_extent, skipped, source.range.length);
-  extent::StridedRun run = memory.next();
-  if (run.count == 1 && memory.remaining() == 0) return {source.memory->base + run.offset, length};
-  buffer.resize(length);
+  const extent::StridedRun run = memory.next();
+  if (memory.remaining() > 0 || (run.count > 1 && run.stride != run.length)) return std::nullopt;
+  return std::span(source.memory->base + run.offset, static_cast<std::size_t>(source.range.length));
+}
+
+std::span<const std::byte> pack(const Source& source, std::vector<std::byte>& buffer) {
+  if (const auto bytes = in_order(source)) return *bytes;
+  buffer.resize(static_cast<std::size_t>(source.range.length));
+  extent::PatternCursor memory(source.memory->pattern, source.memory->tile_extent,
+                               source.range.position - source.origin, source.range.length);
   std::byte* out = buffer.data();
-  for (;; run = memory.next()) {
+  while (memory.remaining() > 0) {
+    const extent::StridedRun run = memory.next();
     view::copy_strided(out, run.length, source.memory->base + run.offset, run.stride, run.length, run.count);
     out += run.bytes();
-    if (memory.remaining() == 0) break;
   }
   return buffer;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Source {
 
 // Moves those bytes of the source's range that lie inside the landing's bounds. Its runs contain every one of them.
 void move_bytes(const Source& source, const LandingView& landing, Direction direction);
+
+// The bytes of the source's range where they lie in memory in view order already; nothing where they do not.
+std::optional<std::span<const std::byte>> in_order(const Source& source);
 
 // The bytes of `range` from memory, in view order: points into the memory itself when that is in order already, else into `buffer`.
 std::span<const std::byte> pack(const Source& source, std::vector<std::byte>& buffer);

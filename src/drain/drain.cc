@@ -227,6 +227,7 @@ void Drain::seal_some() {
       --unsealed_;
     }
     if (item.is_close()) continue;
+    parts_.journal.warm(item.id);
     parts_.journal.seal(item.id);
     {
       base::MutexLock lock(mutex_);
@@ -327,6 +328,7 @@ Status Drain::write_batch(const std::vector<Item>& batch) {
   std::int64_t bytes = 0;
   Status status;
   for (const Item& item : batch) {
+    parts_.journal.warm(item.id);
     status = wait_for_older(item);
     if (!status) return status;
     bytes += static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);

@@ -198,14 +198,23 @@ Status FileLocalIo::write_staged(const collective::Call& call) {
   view::ViewRange part;
   extent::ExtentList runs;
   while (walker.next(part, runs)) {
+    std::int64_t done = 0;  // of the part, in view order where it is one piece
     extent::RunCursor cursor{&runs, 0, 0};
     while (!cursor.at_end()) {
       Result<journal::Journal::Appended> appended =
           append_waiting(context_, cursor, {context_.slot(), {}, INT64_MAX, &hold_});
       if (!appended) return appended.status();
+      const auto bytes = static_cast<std::int64_t>(appended->view.header->payload_bytes);
       collective::Source source = whole;
-      source.range = part;
-      collective::move_bytes(source, {appended->view.runs, appended->view.payload}, collective::Direction::to_landing);
+      const bool one_piece = runs.size() == 1;
+      source.range = one_piece ? view::ViewRange{part.position + done, bytes} : part;
+      if (const auto in_order = appended->cold && one_piece ? collective::in_order(source) : std::nullopt) {
+        journal.place(*appended, 0, *in_order);
+      } else {
+        collective::move_bytes(source, {appended->view.runs, appended->view.payload},
+                               collective::Direction::to_landing);
+      }
+      done += bytes;
       journal.commit(appended->id);
       context_.runtime.drain().submit(appended->id, context_.target);
     }

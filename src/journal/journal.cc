@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #define XXH_INLINE_ALL
 #include <fmt/format.h>
@@ -195,8 +196,8 @@ Journal::Layout Journal::fit(const extent::RunCursor& cursor, std::int64_t bytes
   return layout;
 }
 
-Journal::Appended Journal::place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment,
-                                 const Layout& layout) {
+Journal::Appended Journal::lay_out(extent::RunCursor& cursor, const Append& what, std::uint32_t segment,
+                                   const Layout& layout) {
   const std::uint64_t begin = tail(segment);
   std::byte* at = mapping_->segment_data(segment) + begin;
   auto* header = reinterpret_cast<RecordHeader*>(at);
@@ -234,7 +235,7 @@ Journal::Appended Journal::place(extent::RunCursor& cursor, const Append& what, 
     publish(what.file, record.bounds());
   }
   mapping_->segment(segment).tail.store(begin + layout.record_bytes, std::memory_order_release);
-  return {id, record};
+  return {id, record, segments_[segment].cold};
 }
 
 std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, const Append& what) {
@@ -249,7 +250,7 @@ std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, 
   if (current != kNone) {
     const Layout layout = fit(cursor, what.bytes_max, current);
     const auto enough = std::min(static_cast<std::uint64_t>(wanted), kWorthwhileBytes);
-    if (layout.payload_bytes >= enough) return place(cursor, what, current, layout);
+    if (layout.payload_bytes >= enough) return lay_out(cursor, what, current, layout);
   }
   if (!take_segment(what)) {
     reclaim_limbo(true);
@@ -257,7 +258,7 @@ std::optional<Journal::Appended> Journal::try_append(extent::RunCursor& cursor, 
   }
   const Layout layout = fit(cursor, what.bytes_max, current);
   assert(layout.payload_bytes > 0);
-  return place(cursor, what, current, layout);
+  return lay_out(cursor, what, current, layout);
 }
 
 Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Append& what) {
@@ -301,7 +302,16 @@ bool Journal::hold(std::int64_t bytes, Hold& hold) {
       if (fresh == kNone) return false;
       ++populating_;
     }
-    if (!populate(fresh)) return false;
+    // Filling pages and entering them in the page table are left to whoever places the bytes, and to the background.
+    Status status = mapping_->mapping().reserve(mapping_->segment_offset(fresh), mapping_->header().segment_bytes);
+    base::MutexLock lock(mutex_);
+    --populating_;
+    if (!status) {
+      untouched_.push_back(fresh);
+      return false;
+    }
+    segments_[fresh].cold = true;
+    free_.insert(free_.begin(), fresh);
   }
 }
 
@@ -351,6 +361,21 @@ bool Journal::take_segment(const Append& what) {
   // The previous one, if it has no live record any more, was given back when its last one ended.
   current = segment;
   return true;
+}
+
+void Journal::place(const Appended& record, std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::uint64_t at =
+      mapping_->segment_offset(record.id.segment) + record.id.offset + record.view.header->payload_offset + offset;
+  // The pages are there, so that a store must do where the system call will not.
+  if (!mapping_->mapping().write(at, bytes)) std::memcpy(record.view.payload + offset, bytes.data(), bytes.size());
+}
+
+void Journal::warm(const RecordId& id) {
+  {
+    base::MutexLock lock(mutex_);
+    if (!std::exchange(segments_[id.segment].cold, false)) return;
+  }
+  mapping_->mapping().populate_existing(mapping_->segment_offset(id.segment), mapping_->header().segment_bytes);
 }
 
 bool Journal::prefault() {
@@ -487,6 +512,7 @@ void Journal::trim_pool() {
     const std::uint32_t segment = free_.front();
     free_.erase(free_.begin());
     mapping_->mapping().discard(mapping_->segment_offset(segment), mapping_->header().segment_bytes);
+    segments_[segment].cold = false;
     untouched_.push_back(segment);
   }
 }

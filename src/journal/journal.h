@@ -77,7 +77,8 @@ class Journal {
   // Payload bytes of records that are not retired.
   [[nodiscard]] std::int64_t pending_bytes() const;
 
-  // Segments with pages, set aside for appends that must not wait or fail any more. Its holder's own.
+  // Segments set aside for appends that must not wait or fail any more. Its holder's own. Their pages exist, but those that were
+  // never used before may not be in the page table: cold.
   struct Hold {
     std::uint32_t segments = 0;
   };
@@ -94,11 +95,17 @@ class Journal {
   struct Appended {
     RecordId id;
     RecordView view;
+    bool cold = false;  // the payload's pages: place() is faster than storing into them
   };
   // Takes a leading part of what `cursor` has left into a new record and moves the cursor past it.
   // The record counts as pending from now on, so that no reader can miss it once it is valid.
   // Fails: would_block when full; no_space when shared memory itself is exhausted and no segment of ours will come back.
   Result<Appended> append(extent::RunCursor& cursor, const Append& what);
+
+  // Puts bytes into the payload from `offset` on, without going through the page table.
+  void place(const Appended& record, std::uint64_t offset, std::span<const std::byte> bytes);
+  // Enters the pages of the record's segment in the page table. For background threads, before they read a payload.
+  void warm(const RecordId& id);
 
   // The bytes are in place. For by_team records: call it after the commit; the record became valid with it.
   void commit(const RecordId& id);
@@ -146,6 +153,7 @@ class Journal {
   // Owner's private knowledge of a segment.
   struct Segment {
     bool scratch = false;
+    bool cold = false;
     std::uint32_t live_records = 0;
     struct Reader {  // in limbo: who was reading, at which count
       std::uint32_t process;
@@ -168,7 +176,7 @@ class Journal {
       SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] std::optional<Appended> try_append(extent::RunCursor& cursor, const Append& what)
       SPILLWAY_REQUIRES(mutex_);
-  Appended place(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout)
+  Appended lay_out(extent::RunCursor& cursor, const Append& what, std::uint32_t segment, const Layout& layout)
       SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] bool take_segment(const Append& what) SPILLWAY_REQUIRES(mutex_);
   // A segment whose pages are to be taken next, when the limits allow one more; kNone otherwise.

@@ -487,5 +487,34 @@ TEST_F(JournalTest, WhatIsHeldIsThereForItsHolderAlone) {
   EXPECT_EQ(journal.free_bytes(), 4 * kSegment);
 }
 
+TEST_F(JournalTest, ColdPagesTakeBytesLikeWarmOnes) {
+  Journal& journal = add_journal(4 * kSegment);
+  const std::uint32_t file = add_file(7);
+  Journal::Hold hold;
+  ASSERT_TRUE(journal.hold(kSegment, hold));
+  const ExtentList mine = list({{100, kSegment}});
+  RunCursor cursor{&mine, 0, 0};
+  Result<Journal::Appended> appended = journal.append(cursor, {file, {}, INT64_MAX, &hold});
+  ASSERT_TRUE(appended.ok());
+  EXPECT_TRUE(appended->cold);
+  const std::vector<std::byte> first(1000, std::byte{'a'});
+  const std::vector<std::byte> second(kSegment - 1000, std::byte{'b'});
+  journal.place(*appended, 0, first);
+  journal.warm(appended->id);
+  journal.place(*appended, 1000, second);
+  journal.commit(appended->id);
+  EXPECT_EQ(seen(journal, file, {1098, 4}), "aabb");
+  EXPECT_EQ(seen(journal, file, {98 + kSegment, 4}), "bb..");
+
+  // The segment's next record finds it warm.
+  journal.retire(appended->id);
+  ASSERT_TRUE(journal.hold(kSegment, hold));
+  cursor = {&mine, 0, 0};
+  appended = journal.append(cursor, {file, {}, INT64_MAX, &hold});
+  ASSERT_TRUE(appended.ok());
+  EXPECT_FALSE(appended->cold);
+  journal.abandon(appended->id);
+}
+
 }  // namespace
 }  // namespace spillway::journal
