@@ -102,6 +102,7 @@ void OpenFile::choose_staging() {
 }
 
 Status OpenFile::close() {
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "close", path());
   Status mine = background_error();
   if (mode_.delete_on_close) {
