@@ -386,6 +386,24 @@ TEST(DeadPeer, AWriteBehindItsBytesFailsInsteadOfWaitingForEver) {
   std::filesystem::remove_all(directory);
 }
 
+// Recovery may run in any directory.
+TEST(Open, TheNameThatRecoveryUsesIsAbsolute) {
+  Cluster cluster({});
+  const std::string relative = std::filesystem::relative(cluster.path("data")).string();
+  ASSERT_NE(relative.front(), '/');
+  comm::ThreadWorld world({0});
+  std::atomic<std::int64_t> shared_pointer{0};
+  auto file = std::move(*OpenFile::open(
+      {cluster.runtime(0), world.make(0), 0, std::make_unique<comm::LocalSharedCounter>(shared_pointer)}, relative,
+      {.create = true}, Hints(cluster.settings(), 1, false)));
+  const storage::FileIdentity identity = cluster.runtime(0).backend().attributes(cluster.path("data"))->identity;
+  journal::Node& node = cluster.runtime(0).node();
+  const std::string named = node.file_path(*node.find_file({identity.device, identity.inode}));
+  EXPECT_EQ(named.front(), '/');
+  EXPECT_TRUE(std::filesystem::equivalent(named, cluster.path("data")));
+  EXPECT_TRUE(file->close().ok());
+}
+
 // What the program waits in a drained close is not hidden: it must count as time inside a call.
 TEST(DrainedClose, ItsWaitCounts) {
   Cluster cluster({.close = base::ClosePolicy::drained});
