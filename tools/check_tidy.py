@@ -11,6 +11,7 @@
 | stdout   | writing to standard output: std::cout, printf, puts, fmt::print without stderr        | src but cli    |
 | todo     | TODO, FIXME, XXX or HACK without the number of an issue, as in TODO(#12)              | everywhere     |
 | readme   | a folder of src without README.md, or with one of more than 40 lines                  | src            |
+| link     | a relative link to a file or folder that is not there                                 | every *.md     |
 
 tools/tidy_exceptions.txt lists what is let through: `RULE PATH` a line, and for `lines` the most it may have. The list
 only shrinks: an exception that nothing needs any more is a problem too."""
@@ -22,7 +23,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from source_text import code_of, files_under
+from source_text import SKIPPED_FOLDERS, code_of, files_under
 
 C_FOLDERS = ("src", "include", "examples", "bench", "tests", "tools")
 SCRIPT_FOLDERS = ("bench", "tests", "tools", "python")
@@ -40,6 +41,9 @@ PATTERNS = {
                           r"|\b(?:fprintf|fputs|fputc|fwrite|fflush)\s*\([^;]*\bstdout\b"
                           r"|\b(?:fmt|std)::print(?:ln)?\s*\(\s*(?!stderr)|\bSTDOUT_FILENO\b"), ("src/cli/",)),
 }
+# Links and pictures, but not those inside code; web addresses and places in the same page are not looked at.
+_MARKDOWN_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 _TODO = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 
 Finding = tuple[str, str, int, str]  # rule, path, line, message
@@ -91,6 +95,20 @@ def find_readmes(root: Path) -> list[Finding]:
     return found
 
 
+def find_links(root: Path) -> list[Finding]:
+    found: list[Finding] = []
+    for path in sorted(root.rglob("*.md")):
+        relative = path.relative_to(root)
+        if SKIPPED_FOLDERS.intersection(relative.parts):
+            continue
+        text = _MARKDOWN_CODE.sub(lambda code: "\n" * code[0].count("\n"), path.read_text())
+        for match in _LINK.finditer(text):
+            if not (path.parent / match[1]).exists():
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(("link", relative.as_posix(), line, f"{match[1]} is not there"))
+    return found
+
+
 def is_script(path: Path) -> bool:
     return path.suffix == ".py" or (path.suffix == "" and path.is_file() and path.read_bytes()[:2] == b"#!")
 
@@ -105,7 +123,7 @@ def scripts(root: Path) -> list[Path]:
 
 def find_all(root: Path) -> tuple[list[Finding], int]:
     """Everything the rules forbid, exceptions included, and how many files were looked at."""
-    found, files = find_readmes(root), files_under(root, *C_FOLDERS) + scripts(root)
+    found, files = find_readmes(root) + find_links(root), files_under(root, *C_FOLDERS) + scripts(root)
     for path in files:
         name, text = path.relative_to(root).as_posix(), path.read_text()
         found += find_lines(name, text) + find_patterns(name, text)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 SOURCE_SUFFIXES = {".c", ".cc", ".h"}
-_SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__"}
+SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__"}
 
 # In the order they must be tried: what starts first in the text wins.
 _TOKEN = re.compile(
@@ -44,6 +44,6 @@ def files_under(root: Path, *folders: str) -> list[Path]:
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
             inside = path.relative_to(root).parts
-            if path.is_file() and path.suffix in SOURCE_SUFFIXES and not _SKIPPED_FOLDERS.intersection(inside):
+            if path.is_file() and path.suffix in SOURCE_SUFFIXES and not SKIPPED_FOLDERS.intersection(inside):
                 found.append(path)
     return found

@@ -8,6 +8,7 @@ namespace spillway::file {
 namespace {
 
 constexpr std::int64_t kWaitNs = 1'000'000;
+constexpr int kTurnsBetweenLivenessChecks = 1000;
 
 }  // namespace
 
@@ -31,12 +32,16 @@ Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::Ru
 Status settle(IoContext& context, const extent::Extent& range) {
   journal::Node& node = context.runtime.node();
   const journal::FileSlot& slot = node.file(context.slot());
-  for (;;) {
+  for (int turn = 1;; ++turn) {
     const std::uint32_t seen = node.retired_event();
     if (!context.runtime.pending().overlaps(context.slot(), range)) return {};
     if (slot.stuck_owners.load(std::memory_order_relaxed) > 0) {
       const journal::PackedError error = slot.error.load(std::memory_order_acquire);
       return Status(static_cast<Code>(error.code), "an earlier write to the same place could not be completed");
+    }
+    if (turn % kTurnsBetweenLivenessChecks == 0 && node.has_dead_owner(context.slot())) {
+      // Recovery will write what that process left; a newer write beside it would be overwritten then.
+      return Status(Code::peer_lost, "another process died with an older write to the same place");
     }
     node.wait_retired(seen, kWaitNs);
     context.comm.progress();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -56,13 +58,17 @@ Status OpenFile::open_target(const std::string& path) {
 }
 
 Status OpenFile::register_target(const std::string& path) {
+  // Recovery has another working directory.
+  std::error_code unknown;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, unknown);
   Status mine;
   Result<storage::FileAttributes> attributes = context_.target->file->attributes();
   if (!attributes) {
     mine = attributes.status();
   } else {
     const storage::FileIdentity& identity = attributes->identity;
-    Result<std::uint32_t> slot = context_.runtime.node().acquire_file({identity.device, identity.inode}, path);
+    Result<std::uint32_t> slot =
+        context_.runtime.node().acquire_file({identity.device, identity.inode}, unknown ? path : absolute.string());
     if (slot.ok()) {
       context_.target->slot = *slot;
       open_ = true;
@@ -102,6 +108,7 @@ void OpenFile::choose_staging() {
 }
 
 Status OpenFile::close() {
+  const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "close", path());
   Status mine = background_error();
   if (mode_.delete_on_close) {

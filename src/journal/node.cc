@@ -276,6 +276,15 @@ bool Node::has_journal(std::uint32_t process_index) const {
   return process(process_index).live.load(std::memory_order_acquire) != kNotLive;
 }
 
+bool Node::has_dead_owner(std::uint32_t slot) {
+  for (std::uint32_t i = 0; i < process_count(); ++i) {
+    if (alive(i)) continue;
+    const std::shared_ptr<JournalMapping> mapping = journal(i);
+    if (mapping != nullptr && mapping->pending(slot).count.load(std::memory_order_acquire) > 0) return true;
+  }
+  return false;
+}
+
 // --- files ---
 
 std::uint32_t Node::bucket_of(const FileKey& key) const {

@@ -91,6 +91,8 @@ class Node {
   [[nodiscard]] bool alive(std::uint32_t process) const;
   // Its journal is there: it lives, died, or left bytes behind.
   [[nodiscard]] bool has_journal(std::uint32_t process) const;
+  // A process died with bytes of this file: they stay pending until recovery, so that waiting for them is in vain.
+  [[nodiscard]] bool has_dead_owner(std::uint32_t slot);
 
   // --- files ---
   // Finds or makes the slot of a file and counts one more user of it.  Fails: no_space (kFilesMax files open or pending at once).

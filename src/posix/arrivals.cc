@@ -16,6 +16,7 @@ namespace spillway::posix {
 namespace {
 
 constexpr std::int64_t kWaitNs = 5'000'000;
+constexpr int kTurnsBetweenLivenessChecks = 200;
 
 // Set once; release by watch(), acquire by everyone who goes on to use the tables.
 std::atomic<journal::Node*> g_node{nullptr};
@@ -40,9 +41,10 @@ bool arrived(journal::Node& node, std::uint32_t slot) {
 }
 
 void await_slot(journal::Node& node, std::uint32_t slot) {
-  for (;;) {
+  for (int turn = 1;; ++turn) {
     const std::uint32_t seen = node.retired_event();
     if (arrived(node, slot)) return;
+    if (turn % kTurnsBetweenLivenessChecks == 0 && node.has_dead_owner(slot)) return;
     node.wait_retired(seen, kWaitNs);
   }
 }

@@ -15,7 +15,7 @@ void watch(journal::Node& node);
 [[nodiscard]] bool anything_pending();
 
 // Wait until nothing is pending for the file that this name, or descriptor, leads to; for any file. They return at once when that is so,
-// when there is no such file, and inside Spillway. Bytes that cannot be written are not waited for.
+// when there is no such file, and inside Spillway. Bytes that cannot be written, or whose process has died, are not waited for.
 // Threads: any.  Blocks: on the drains of this node.  errno is left alone.
 void await_path(int directory, const char* path);
 void await_descriptor(int descriptor);

@@ -71,6 +71,15 @@ class CheckTidy(MadeUpTree):
         self.assert_problem(problems, "src/journal/README.md", "missing")
         self.assert_problem(problems, "src/view/README.md", "41 lines")
 
+    def test_links(self) -> None:
+        text = ("[a](docs/a.md), [its part](docs/a.md#part), [folder](docs), [web](https://example.org/x), [here](#part)\n"
+                "`[code](gone.md)`\n```\n[more](gone.md)\n```\n![picture](docs/gone.svg)\n")
+        problems = self.problems({"README.md": text, "docs/a.md": "[up](../README.md) [down](b.md)\n",
+                                  "build/x.md": "[built](gone.md)\n"})
+        self.assertEqual(len(problems), 2, problems)
+        self.assert_problem(problems, "README.md:6: link: docs/gone.svg")
+        self.assert_problem(problems, "docs/a.md:1: link: b.md")
+
     def test_the_program_fails_on_a_problem_and_on_an_empty_tree(self) -> None:
         self.assertEqual(check_tidy.main([str(self.tree(README | {"src/drain/d.cc": "int d;\n"}))]), 0)
         self.assertEqual(check_tidy.main([str(self.tree(README | {"src/drain/d.cc": "exit(1);\n"}))]), 1)
