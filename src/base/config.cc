@@ -21,9 +21,10 @@ constexpr unsigned kEverywhere = kProcess | kScopeHint;
 constexpr std::string_view kPrefix = "SPILLWAY_";
 
 // Enumerators and their names in `choices` have the same order, so a choice is handled by its index.
-using Field = std::variant<Stage Settings::*, AlgorithmChoice Settings::*, ClosePolicy Settings::*,
-                           DirectIo Settings::*, LogLevel Settings::*, std::int64_t Settings::*, bool Settings::*,
-                           std::string Settings::*, std::vector<std::string> Settings::*>;
+using Field =
+    std::variant<Stage Settings::*, AlgorithmChoice Settings::*, ClosePolicy Settings::*, BetweenNodes Settings::*,
+                 DirectIo Settings::*, LogLevel Settings::*, std::int64_t Settings::*, bool Settings::*,
+                 std::string Settings::*, std::vector<std::string> Settings::*>;
 
 constexpr OptionSpec kTable[] = {
     {"stage", OptionType::choice, "memory", 0, 0, "none|memory", kEverywhere,
@@ -40,6 +41,11 @@ constexpr OptionSpec kTable[] = {
     {"close", OptionType::choice, "deferred", 0, 0, "deferred|drained", kEverywhere,
      "When MPI_File_close returns. `deferred`: at once, the rest is drained behind the computation; "
      "`drained`: when every byte is in the file system."},
+    {"between_nodes", OptionType::choice, "written", 0, 0, "written|staged", kProcess,
+     "What a job on several nodes does so that every node sees every byte. `written`: files that are opened by ranks "
+     "of "
+     "several nodes together are not staged, and MPI_File_close waits as with `close = drained`; `staged`: as on one "
+     "node, for programs in which no node alone writes over, or opens again, what another node has just written."},
     {"files", OptionType::patterns, "", 0, 0, "", kProcess,
      "Which files Spillway manages, by patterns; every other file is left to the MPI's own MPI-IO. "
      "Empty: all. On the command line the option may be repeated."},
@@ -62,9 +68,10 @@ constexpr OptionSpec kTable[] = {
 
 // The same order as kTable.
 constexpr Field kFields[] = {
-    &Settings::stage,   &Settings::memory_bytes, &Settings::algorithm,   &Settings::close,
-    &Settings::files,   &Settings::direct,       &Settings::drain_bytes, &Settings::cycle_bytes,
-    &Settings::shm_dir, &Settings::trace_dir,    &Settings::log_level,   &Settings::summary,
+    &Settings::stage,         &Settings::memory_bytes, &Settings::algorithm, &Settings::close,
+    &Settings::between_nodes, &Settings::files,        &Settings::direct,    &Settings::drain_bytes,
+    &Settings::cycle_bytes,   &Settings::shm_dir,      &Settings::trace_dir, &Settings::log_level,
+    &Settings::summary,
 };
 static_assert(std::size(kFields) == std::size(kTable));
 

@@ -16,6 +16,7 @@ namespace spillway::base {
 enum class Stage { none, memory };
 enum class AlgorithmChoice { automatic, two_phase, individual };
 enum class ClosePolicy { deferred, drained };
+enum class BetweenNodes { written, staged };
 enum class DirectIo { automatic, on, off };
 
 // The settings in force for one process, or, after hints, for one file. A plain value.
@@ -24,6 +25,7 @@ struct Settings {
   std::int64_t memory_bytes = -1;  // buffer limit of one process; -1: automatic_memory_bytes()
   AlgorithmChoice algorithm = AlgorithmChoice::automatic;
   ClosePolicy close = ClosePolicy::deferred;
+  BetweenNodes between_nodes = BetweenNodes::written;
   DirectIo direct = DirectIo::automatic;
   std::int64_t drain_bytes = 4 << 20;   // largest piece that is staged and drained as one (ABT §3.2)
   std::int64_t cycle_bytes = 16 << 20;  // buffer of one aggregator for one round, when nothing is staged

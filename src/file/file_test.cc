@@ -55,6 +55,7 @@ class Cluster {
     settings.memory_bytes = shape.memory_bytes;
     settings.algorithm = shape.algorithm;
     settings.close = shape.close;
+    settings.between_nodes = base::BetweenNodes::staged;
     settings.drain_bytes = 64 * 1024;
     settings.cycle_bytes = 128 * 1024;
     settings_ = settings;

@@ -100,7 +100,9 @@ Status OpenFile::register_target(const std::string& path) {
 
 void OpenFile::choose_staging() {
   const bool writable = mode_.access != storage::Access::read_only;
-  context_.staging = writable && limit_ > 0 && !atomic_;
+  // The same on every rank, whatever other handles are open.
+  const bool others_look = comm_->node_count() > 1 && hints_.settings().between_nodes == base::BetweenNodes::written;
+  context_.staging = writable && limit_ > 0 && !atomic_ && !others_look;
   // Asked at every independent write: a handle that spans nodes may come later.
   const bool spans_nodes =
       context_.runtime.node().file(context_.slot()).spans_nodes.load(std::memory_order_seq_cst) != 0;
@@ -118,8 +120,12 @@ Status OpenFile::close() {
     if (removed.code() == Code::no_such_file) removed = {};
     return finish_close(comm::agree(*comm_, mine.ok() ? removed : mine));  // by all ranks
   }
-  if (mine.ok()) mine = hints_.settings().close == base::ClosePolicy::drained ? drain_all() : grow_to_end();
+  if (mine.ok()) mine = closes_drained() ? drain_all() : grow_to_end();
   return finish_close(comm::agree(*comm_, mine));  // by all ranks
+}
+
+bool OpenFile::closes_drained() const {
+  return hints_.settings().close == base::ClosePolicy::drained || context_.runtime.other_nodes_look();
 }
 
 Status OpenFile::drain_all() { return context_.runtime.drain().wait(context_.slot(), context_.progress()); }
@@ -137,7 +143,7 @@ Status OpenFile::grow_to_end() {
 Status OpenFile::finish_close(Status status) {
   open_ = false;
   const std::uint32_t slot = context_.slot();
-  const bool wait = hints_.settings().close == base::ClosePolicy::drained;
+  const bool wait = closes_drained();
   if (limit_ > 0) context_.runtime.remove_limit(limit_);
   context_.runtime.drain().submit_close(context_.target);
   if (wait && status.ok()) status = context_.runtime.drain().wait(slot, context_.progress());

@@ -110,6 +110,7 @@ class OpenFile {
   [[nodiscard]] collective::Call call_for(const Transfer& transfer) const;
   void mark_reported(const Status& status);
   void count_written(std::int64_t bytes, bool staged);
+  [[nodiscard]] bool closes_drained() const;
   Status drain_all();
   Status grow_to_end();
   Status finish_close(Status status);

@@ -31,6 +31,7 @@ class Runtime {
     base::Settings settings;
     int rank = 0;                               // in the job
     int node_processes = 1;                     // processes of the job on this node: they share its memory
+    bool spans_nodes = false;                   // the job: other nodes have more of its processes
     std::shared_ptr<storage::Backend> backend;  // null: the operating system's files
   };
   // `node` outlives the runtime.  Fails: when shared memory cannot be had; the caller then does without Spillway.
@@ -44,6 +45,11 @@ class Runtime {
   std::optional<base::RunSummary> finish();
 
   [[nodiscard]] const base::Settings& settings() const { return options_.settings; }
+  // Bytes must not stay pending where other nodes of the job could look for them, or write over them: they have no way to ask
+  // (docs/adr/0004).
+  [[nodiscard]] bool other_nodes_look() const {
+    return options_.spans_nodes && options_.settings.between_nodes == base::BetweenNodes::written;
+  }
   [[nodiscard]] const base::Clock& clock() const { return base::system_clock(); }
   [[nodiscard]] journal::Node& node() { return node_; }
   [[nodiscard]] journal::Journal& journal() { return *journal_; }

@@ -46,8 +46,7 @@ int world_rank() {
   return rank;
 }
 
-int processes_here() {
-  if (const int count = local_process_count(); count > 0) return count;
+int world_size() {
   int initialized = 0;
   int size = 1;
   api().Initialized(&initialized);
@@ -114,8 +113,13 @@ void Process::start() {
   };
   Result<std::unique_ptr<journal::Node>> node = journal::Node::attach(settings_.shm_dir, job_name());
   if (!node) return refuse(node.status());
-  Result<std::unique_ptr<file::Runtime>> runtime = file::Runtime::start(
-      **node, {.settings = settings_, .rank = rank, .node_processes = processes_here(), .backend = nullptr});
+  const int here = local_process_count();  // 0: the launcher does not say
+  Result<std::unique_ptr<file::Runtime>> runtime =
+      file::Runtime::start(**node, {.settings = settings_,
+                                    .rank = rank,
+                                    .node_processes = here > 0 ? here : world_size(),
+                                    .spans_nodes = here > 0 && here < world_size(),
+                                    .backend = nullptr});
   if (!runtime) return refuse(runtime.status());
   node_ = std::move(node).value();
   runtime_ = std::move(runtime).value();
