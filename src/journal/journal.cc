@@ -24,6 +24,9 @@ namespace {
 constexpr std::uint64_t kWorthwhileBytes = 64 * 1024;
 // Payloads of this size and above are aligned to pages like their place in the file, so that they can be drained directly.
 constexpr std::uint64_t kAlignedPayloadMin = 64 * 1024;
+// Pages taken before anything else: one segment for records, one for scratch. With them every write can be finished, however full
+// shared memory becomes.
+constexpr std::uint32_t kReservedSegments = 2;
 // Taken ahead of the first write; more as more turns out to be used.
 constexpr std::int64_t kPrefaultedBytesMin = 64 << 20;
 
@@ -40,6 +43,7 @@ FileLayout layout_for(std::int64_t segment_payload_bytes, std::int64_t capacity_
   const std::int64_t scratch = base::round_up(scratch_bytes, segment_payload_bytes);
   layout.segment_count =
       static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
+  layout.segment_count = std::max(layout.segment_count, kReservedSegments);
   layout.segment_bytes =
       base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
   const std::uint64_t pending_end = kPageBytes + kFilesMax * sizeof(FilePending);
@@ -81,10 +85,12 @@ Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOption
   const std::string path = node.journal_path(*process);
   FileLayout layout{};
   Result<base::Mapping> mapping = make_file(path, options, layout);
-  if (!mapping) return mapping.status();
-  if (Status status = mapping->populate(0, layout.data_offset); !status) {
+  Status ready = mapping.status();
+  if (ready.ok()) ready = mapping->populate(0, layout.data_offset + kReservedSegments * layout.segment_bytes);
+  if (!ready) {
     unlink(path.c_str());
-    return status.on_path(path);
+    node.forget_process(*process);
+    return ready.on_path(path);
   }
   JournalHeader& header = *reinterpret_cast<JournalHeader*>(mapping->data());
   header.version = kVersion;
@@ -102,7 +108,8 @@ Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOption
   {
     base::MutexLock lock(journal->mutex_);
     journal->segments_.resize(layout.segment_count);
-    for (std::uint32_t i = layout.segment_count; i > 0; --i) journal->untouched_.push_back(i - 1);
+    for (std::uint32_t i = layout.segment_count; i > kReservedSegments; --i) journal->untouched_.push_back(i - 1);
+    for (std::uint32_t i = 0; i < kReservedSegments; ++i) journal->free_.push_back(i);
   }
   node.publish_journal(*process, journal->mapping_);
   return journal;
@@ -280,10 +287,8 @@ Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Appen
       continue;
     }
     untouched_.push_back(fresh);
-    // Less memory than configured: live with the segments there are, if there are any.
-    if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space)
-      return Status(Code::would_block, status.what());
-    return status;
+    // Less memory than configured: live with the segments there are. Some are always there: those taken at the start.
+    return Status(Code::would_block, status.what());
   }
 }
 
@@ -298,7 +303,9 @@ std::uint32_t Journal::fresh_segment(bool scratch) {
 
 bool Journal::take_segment(bool scratch) {
   std::uint32_t& in_use = scratch ? scratch_in_use_ : in_use_;
-  if (free_.empty() || in_use >= (scratch ? scratch_allowed() : segments_allowed())) return false;
+  // The last one is for scratch, which must not wait for records that may be stuck behind a failure.
+  const std::size_t spared = !scratch && scratch_in_use_ == 0 ? 1 : 0;
+  if (free_.size() <= spared || in_use >= (scratch ? scratch_allowed() : segments_allowed())) return false;
   const std::uint32_t segment = free_.back();
   free_.pop_back();
   ++in_use;
@@ -443,7 +450,7 @@ void Journal::reclaim_limbo(bool check_alive) {
 }
 
 void Journal::trim_pool() {
-  const std::size_t keep = segments_allowed() + scratch_allowed();
+  const std::size_t keep = std::max(segments_allowed() + scratch_allowed(), kReservedSegments);
   while (!free_.empty() && free_.size() + in_use_ + scratch_in_use_ > keep) {
     const std::uint32_t segment = free_.front();
     free_.erase(free_.begin());

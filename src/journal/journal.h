@@ -88,7 +88,7 @@ class Journal {
   };
   // Takes a leading part of what `cursor` has left into a new record and moves the cursor past it.
   // The record counts as pending from now on, so that no reader can miss it once it is valid.
-  // Fails: would_block when full; no_space when shared memory itself is exhausted and no segment of ours will come back.
+  // Fails: would_block when full, also when shared memory itself is.
   Result<Appended> append(extent::RunCursor& cursor, const Append& what);
 
   // The bytes are in place. For by_team records: call it after the commit; the record became valid with it.
