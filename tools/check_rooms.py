@@ -16,7 +16,7 @@ from pathlib import Path
 from source_text import code_of, files_under
 
 ALL_FOLDERS = ("src", "include", "examples", "bench", "tests", "tools")
-MPI_FOLDERS = ("src/mpi/", "src/interpose/", "examples/", "tests/mpi/", "bench/")
+MPI_FOLDERS = ("src/mpi/", "src/interpose/", "examples/", "tests/faults/", "tests/mpi/", "bench/")
 # src/<room> of the public C API; any room may include it.
 PUBLIC = "spillway"
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/config.h"
 #include "base/units.h"
 #include "drain/recovery.h"
 #include "storage/posix_backend.h"
@@ -84,8 +85,9 @@ std::string clean_up_after(const std::string& shm_dir, const std::string& job) {
       (void)drain::recover_job(left.directory, *backend, {});
       return "";
     }
-    return fmt::format("{} are complete in the job's journals but not in their files yet: run `spillway recover {}`",
-                       base::format_bytes(bytes), job);
+    const std::string where = shm_dir == base::Settings().shm_dir ? "" : fmt::format("--shm-dir {} ", shm_dir);
+    return fmt::format("{} are complete in the job's journals but not in their files yet: run `spillway recover {}{}`",
+                       base::format_bytes(bytes), where, job);
   }
   return "";
 }

@@ -97,7 +97,7 @@ TEST_F(LeftBehind, PendingBytesAreNamedAndKept) {
   killed_process(path, "twelve bytes");
   EXPECT_THAT(clean_up_after(shm_dir_, "job"),
               HasSubstr("12 B are complete in the job's journals but not in their files yet"));
-  EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("`spillway recover job`"));
+  EXPECT_THAT(clean_up_after(shm_dir_, "job"), HasSubstr("`spillway recover --shm-dir " + shm_dir_ + " job`"));
 }
 
 TEST_F(LeftBehind, EmptyJournalsOfKilledProcessesAreRemoved) {

@@ -43,8 +43,11 @@ class RecoverCommand final : public Command {
     bool complete = true;
     for (const drain::LeftJob& job : jobs.value()) {
       if (!job_.empty() && job_ != job.job && job_ != job.directory && job_ != job.directory + "/") continue;
-      if (job_.empty() && job.alive) continue;
       found = true;
+      if (job_.empty() && job.alive) {
+        fmt::print("job {}: still runs, left alone\n", job.job);
+        continue;
+      }
       complete = recover(job) && complete;
     }
     if (!found && !job_.empty()) {
@@ -70,6 +73,10 @@ class RecoverCommand final : public Command {
     if (!report->damage.empty() && !options_.salvage) {
       base::log_error(fmt::format(
           "job {}: nothing was written, because its journals are damaged; --salvage writes what is sound", job.job));
+    }
+    if (!complete && report->damage.empty()) {
+      base::log_error(fmt::format("job {}: its journals are kept in {}; once the cause is mended, recover again",
+                                  job.job, job.directory));
     }
     if (report->removed) fmt::print("job {}: complete, journals removed\n", job.job);
     return complete;

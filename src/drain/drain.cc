@@ -24,6 +24,8 @@ constexpr std::int64_t kHoldBackNs = 5'000'000;
 // Checksumming may add this share to the time of a write, at this many bytes a nanosecond.
 constexpr std::int64_t kSealShare = 20;
 constexpr std::int64_t kSealBytesPerNs = 8;
+// The ranks of a collective call retry at nearly the same time: what another one holds counts as failed again only after this long.
+constexpr std::int64_t kRetryTogetherNs = 200'000'000;
 constexpr std::int64_t kHousekeepingNs = 500'000'000;
 
 // Makes the failure known to every rank of the node.
@@ -121,6 +123,7 @@ void Drain::retry(std::uint32_t slot) {
     // Older than anything of this file in the queue.
     queue_.insert(queue_.begin(), stuck.begin(), stuck.end());
     stuck.clear();
+    found->second.retried_ns = parts_.clock.now_ns();
     parts_.node.file(slot).stuck_owners.fetch_sub(1, std::memory_order_relaxed);
   }
   work_.notify_one();
@@ -172,10 +175,14 @@ void Drain::discard(std::uint32_t slot, std::int64_t from) {
   changed_.notify_all();
 }
 
-bool Drain::all_stuck() const {
+Status Drain::all_stuck(std::uint32_t slot) const {
   base::MutexLock lock(mutex_);
-  return queue_.empty() && in_flight_.empty() &&
-         std::any_of(files_.begin(), files_.end(), [](const auto& entry) { return !entry.second.stuck.empty(); });
+  if (!queue_.empty() || !in_flight_.empty()) return {};
+  if (const auto own = files_.find(slot); own != files_.end() && !own->second.stuck.empty()) return own->second.failure;
+  for (const auto& [other, state] : files_) {
+    if (!state.stuck.empty()) return state.failure;
+  }
+  return {};
 }
 
 void Drain::pause() {
@@ -292,7 +299,7 @@ Status Drain::wait_for_older(const Item& item) {
   for (int turn = 1;; ++turn) {
     const std::uint32_t seen = parts_.node.retired_event();
     if (!parts_.pending.older_elsewhere(record.header->file, record.header->sequence, record.bounds())) return {};
-    if (slot.stuck_owners.load(std::memory_order_relaxed) > 0) {
+    if (slot.stuck_owners.load(std::memory_order_relaxed) > 0 && !retried_lately(record.header->file)) {
       const journal::PackedError error = slot.error.load(std::memory_order_acquire);
       return Status(static_cast<Code>(error.code), "an older write of another process to the same place failed");
     }
@@ -301,6 +308,13 @@ Status Drain::wait_for_older(const Item& item) {
     }
     parts_.node.wait_retired(seen, kWaitNs);
   }
+}
+
+bool Drain::retried_lately(std::uint32_t slot) const {
+  base::MutexLock lock(mutex_);
+  const auto found = files_.find(slot);
+  return found != files_.end() && found->second.retried_ns != 0 &&
+         parts_.clock.now_ns() - found->second.retried_ns < kRetryTogetherNs;
 }
 
 Status Drain::all_alive() const {
@@ -322,6 +336,7 @@ Status Drain::write_batch(const std::vector<Item>& batch) {
     if (!status) {
       base::log_error(status.to_string());
       parts_.activity.failed(status);
+      latch(parts_.node.file(target.slot), status);
     }
     return {};
   }

@@ -69,8 +69,9 @@ class Drain {
   // The file's pending records are no longer wanted (it is deleted, or cut off below them): drops those that lie at or above
   // `from`, of this process, and waits for a write in flight to end.
   void discard(std::uint32_t slot, std::int64_t from);
-  // Whether the records that fill the journal are all stuck behind failures, so that waiting for space is in vain.
-  [[nodiscard]] bool all_stuck() const;
+  // The failure behind which all records that fill the journal are stuck, so that waiting for space is in vain: that of `slot` if it
+  // has one. Ok while some can still be drained.
+  [[nodiscard]] Status all_stuck(std::uint32_t slot) const;
 
   // For tests: holds the thread before the next write, until resumed.
   void pause();
@@ -87,6 +88,7 @@ class Drain {
     std::uint64_t done = 0;
     Status failure;          // why stuck is not empty
     std::deque<Item> stuck;  // in order
+    std::int64_t retried_ns = 0;
   };
 
   void run();
@@ -95,6 +97,7 @@ class Drain {
   Status write_batch(const std::vector<Item>& batch);
   Status write_runs(const journal::RecordView& record, storage::File& file);
   Status wait_for_older(const Item& item);
+  [[nodiscard]] bool retried_lately(std::uint32_t slot) const;
   [[nodiscard]] Status all_alive() const;
   void complete(const std::vector<Item>& batch, const Status& status);
   void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status)

@@ -138,7 +138,8 @@ TEST_F(DrainTest, AFailureIsLatchedForTheNodeAndTheBytesStayUntilRetried) {
   EXPECT_EQ(static_cast<Code>(error.code), Code::no_space);
   EXPECT_EQ(error.epoch, 1U);
   EXPECT_EQ(node_->file(target->slot).stuck_owners.load(), 1U);
-  EXPECT_TRUE(process.drain->all_stuck());
+  EXPECT_EQ(process.drain->all_stuck(target->slot).code(), Code::no_space);
+  EXPECT_EQ(process.drain->all_stuck(unharmed->slot).code(), Code::no_space);
   EXPECT_EQ(process.journal->pending_bytes(), 300000);
   EXPECT_EQ(process.activity.summary().errors, 1);
   // What comes later waits behind it, in order.
@@ -147,6 +148,7 @@ TEST_F(DrainTest, AFailureIsLatchedForTheNodeAndTheBytesStayUntilRetried) {
   ASSERT_TRUE(process.drain->wait(target->slot, no_progress).ok());
   EXPECT_EQ(content("a"), std::string(10, 'a') + "zzzzz" + std::string(299985, 'a'));
   EXPECT_EQ(node_->file(target->slot).stuck_owners.load(), 0U);
+  EXPECT_TRUE(process.drain->all_stuck(target->slot).ok());
 }
 
 TEST_F(DrainTest, TheTargetIsClosedBehindItsBytes) {

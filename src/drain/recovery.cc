@@ -143,7 +143,10 @@ class FileRecovery {
     Result<storage::FileAttributes> attributes = file->attributes();
     if (!attributes) return attributes.status();
     const FileSlot& expected = node_.file(slot);
-    if (attributes->identity == storage::FileIdentity{expected.device, expected.inode}) return {};
+    // A deleted file's inode is given to a new one soon.
+    const bool same_age =
+        expected.birth_ns == 0 || attributes->birth_ns == 0 || expected.birth_ns == attributes->birth_ns;
+    if (attributes->identity == storage::FileIdentity{expected.device, expected.inode} && same_age) return {};
     return Status(Code::no_such_file,
                   fmt::format("the file that was written is not there any more: {} is another one now", path));
   }

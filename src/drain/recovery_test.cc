@@ -67,9 +67,10 @@ class RecoveryTest : public testing::Test {
   }
   void work(const std::string& name, const std::function<void(Worker&)>& body) {
     const auto backend = storage::make_posix_backend(base::DirectIo::off);
-    const auto identity = std::move(*backend->open(path(name), {.create = true}))->attributes()->identity;
+    const auto file = *std::move(*backend->open(path(name), {.create = true}))->attributes();
     auto node = std::move(*journal::Node::attach(shm_dir_, "job"));
-    const std::uint32_t slot = *node->acquire_file({identity.device, identity.inode}, path(name));
+    const std::uint32_t slot =
+        *node->acquire_file({file.identity.device, file.identity.inode, file.birth_ns}, path(name));
     auto journal = std::move(*journal::Journal::create(
         *node, {.segment_payload_bytes = kSegment, .capacity_bytes = 64 * kSegment, .scratch_bytes = kSegment}));
     journal->set_limit(64 * kSegment);
@@ -212,6 +213,18 @@ TEST_F(RecoveryTest, AFileThatIsGoneIsReportedRangeByRange) {
   std::filesystem::rename(path("moved"), path("a"));
   EXPECT_TRUE(recover()->removed);
   EXPECT_EQ(content("a").substr(100, 20), std::string(10, 'a') + std::string(10, 'b'));
+}
+
+TEST_F(RecoveryTest, ANewFileWithTheNameAndInodeOfADeletedOneIsLeftAlone) {
+  run_and_kill("a", [](Worker& worker) { worker.write({0, 10}, 'a'); });
+  std::filesystem::remove(path("a"));
+  std::ofstream(path("a")) << "a new file";  // most file systems give it the same inode
+  Result<RecoveryReport> report = recover();
+  ASSERT_TRUE(report.ok());
+  EXPECT_NE(report->files[0].problem.find("another one now"), std::string::npos) << report->files[0].problem;
+  EXPECT_EQ(content("a"), "a new file");
+  EXPECT_TRUE(recover({.salvage = true})->removed);
+  EXPECT_EQ(content("a"), "a new file");
 }
 
 TEST_F(RecoveryTest, AFullFileSystemKeepsTheJournal) {

@@ -1,11 +1,13 @@
 #include "file/hints.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
+#include "base/spelling.h"
 
 namespace spillway::file {
 namespace {
@@ -20,6 +22,16 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
   return number;
+}
+
+std::string unknown_hint_text(std::string_view key, std::string_view value) {
+  std::vector<std::string> names;
+  for (const base::OptionSpec& option : base::option_table()) {
+    if ((option.scopes & base::kScopeHint) != 0) names.push_back(fmt::format("{}{}", kPrefix, option.name));
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return fmt::format("hint {}: '{}' is ignored, there is no such hint{}; accepted: {}", key, value,
+                     base::did_you_mean(key, candidates), fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -50,7 +62,7 @@ void Hints::set(std::string_view key, std::string_view value) {
       const Status status = base::set_option(settings_, name, value, fmt::format("hint {}", key));
       if (!status) warn(status.what() + "; the hint is ignored");
     } else {
-      warn(fmt::format("hint {} is not known and is ignored", key));
+      warn(unknown_hint_text(key, value));
     }
     return;
   }

@@ -19,8 +19,10 @@ Result<journal::Journal::Appended> append_waiting(IoContext& context, extent::Ru
   if (appended.ok() || appended.status().code() != Code::would_block) return appended;
   const TraceScope scope(context.runtime, "wait_space", context.target->path);
   for (;;) {
-    if (what.file != journal::kNone && context.runtime.drain().all_stuck()) {
-      return Status(Code::no_space, "the buffer is full of bytes that could not be written");
+    if (what.file != journal::kNone) {
+      if (Status stuck = context.runtime.drain().all_stuck(what.file); !stuck) {
+        return Status(stuck.code(), "the buffer is full of bytes that could not be written: " + stuck.what());
+      }
     }
     journal.wait_for_space(kWaitNs);
     appended = journal.append(cursor, what);

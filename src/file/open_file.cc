@@ -3,12 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
-#include <system_error>
 
 #include "base/log.h"
 
 namespace spillway::file {
+
+namespace {
+
+// The name under which recovery, started anywhere, finds the file.
+std::string lasting_name(const std::string& path) {
+  if (char* resolved = realpath(path.c_str(), nullptr); resolved != nullptr) {
+    std::string name = resolved;
+    std::free(resolved);
+    return name;
+  }
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
+}  // namespace
 
 OpenFile::OpenFile(Parts parts, const OpenMode& mode, const Hints& hints)
     : comm_(std::move(parts.comm)),
@@ -58,17 +74,14 @@ Status OpenFile::open_target(const std::string& path) {
 }
 
 Status OpenFile::register_target(const std::string& path) {
-  // Recovery has another working directory.
-  std::error_code unknown;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, unknown);
   Status mine;
   Result<storage::FileAttributes> attributes = context_.target->file->attributes();
   if (!attributes) {
     mine = attributes.status();
   } else {
     const storage::FileIdentity& identity = attributes->identity;
-    Result<std::uint32_t> slot =
-        context_.runtime.node().acquire_file({identity.device, identity.inode}, unknown ? path : absolute.string());
+    Result<std::uint32_t> slot = context_.runtime.node().acquire_file(
+        {identity.device, identity.inode, attributes->birth_ns}, lasting_name(path));
     if (slot.ok()) {
       context_.target->slot = *slot;
       open_ = true;
@@ -112,7 +125,7 @@ void OpenFile::choose_staging() {
 Status OpenFile::close() {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "close", path());
-  Status mine = background_error();
+  Status mine = background_error(Asked::by_all);
   if (mode_.delete_on_close) {
     mine = comm::agree(*comm_, mine);  // by all ranks: nobody uses the file any more
     context_.runtime.drain().discard(context_.slot(), 0);
@@ -121,7 +134,9 @@ Status OpenFile::close() {
     return finish_close(comm::agree(*comm_, mine.ok() ? removed : mine));  // by all ranks
   }
   if (mine.ok()) mine = closes_drained() ? drain_all() : grow_to_end();
-  return finish_close(comm::agree(*comm_, mine));  // by all ranks
+  const Status closed = finish_close(comm::agree(*comm_, mine));  // by all ranks
+  // A file system may keep an error until the last moment. Who waited for it hears of it.
+  return closes_drained() ? comm::agree(*comm_, closed) : closed;  // by all ranks
 }
 
 bool OpenFile::closes_drained() const {
@@ -147,6 +162,13 @@ Status OpenFile::finish_close(Status status) {
   if (limit_ > 0) context_.runtime.remove_limit(limit_);
   context_.runtime.drain().submit_close(context_.target);
   if (wait && status.ok()) status = context_.runtime.drain().wait(slot, context_.progress());
+  if (wait && status.ok()) {
+    const journal::PackedError error = context_.runtime.node().file(slot).error.load(std::memory_order_acquire);
+    if (error.epoch != seen_error_epoch_) {
+      status = Status(static_cast<Code>(error.code), fmt::format("the file was closed (errno {})", error.errno_value))
+                   .on_path(path());
+    }
+  }
   context_.runtime.node().release_file(slot);
   return status;
 }
@@ -210,7 +232,7 @@ collective::Call OpenFile::call_for(const Transfer& transfer) const {
   return call;
 }
 
-Status OpenFile::background_error() {
+Status OpenFile::background_error(Asked asked) {
   const journal::FileSlot& slot = context_.runtime.node().file(context_.slot());
   const journal::PackedError error = slot.error.load(std::memory_order_acquire);
   const auto report = [&](const char* what) {
@@ -230,7 +252,8 @@ Status OpenFile::background_error() {
     seen_error_epoch_ = slot.error.load(std::memory_order_acquire).epoch;
     return status;
   }
-  if (slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
+  // Of what another rank of this very call holds nothing is known before it has tried; it speaks for itself.
+  if (asked == Asked::by_all || slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
   return report("an earlier write of another process failed");
 }
 
@@ -249,7 +272,7 @@ Status OpenFile::write(const Transfer& transfer) {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "write", path(), transfer.length);
   Status status = check(transfer, true);
-  if (status.ok()) status = background_error();
+  if (status.ok()) status = background_error(Asked::alone);
   if (!status) return status;
   choose_staging();
   const collective::Call call = call_for(transfer);
@@ -277,7 +300,7 @@ Status OpenFile::write_all(const Transfer& transfer) {
   const TraceScope scope(context_.runtime, "write_all", path(), transfer.length);
   Transfer checked = transfer;
   checked.precondition = check(transfer, true);
-  if (checked.precondition.ok()) checked.precondition = background_error();
+  if (checked.precondition.ok()) checked.precondition = background_error(Asked::by_all);
   choose_staging();
   const collective::Call call = call_for(checked);
   Status status;

@@ -98,10 +98,11 @@ class OpenFile {
   Status set_atomicity(bool atomic, const Status& mine);       // collective
   [[nodiscard]] bool atomicity() const { return atomic_; }
 
-  // A background failure that this handle has to report now.
-  Status background_error();
-
  private:
+  // Collective: every rank with something stuck makes its own attempt and tells. Alone: what is stuck elsewhere counts too.
+  enum class Asked { by_all, alone };
+  // A background failure that this handle has to report now.
+  Status background_error(Asked asked);
   OpenFile(Parts parts, const OpenMode& mode, const Hints& hints);
   Status open_target(const std::string& path);
   Status register_target(const std::string& path);

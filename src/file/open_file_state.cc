@@ -95,7 +95,7 @@ Status OpenFile::set_size(std::int64_t bytes, const Status& mine) {
   if (checked.ok() && mode_.access == storage::Access::read_only) {
     checked = Status(Code::read_only, "the file was opened for reading only").on_path(path());
   }
-  if (checked.ok()) checked = background_error();
+  if (checked.ok()) checked = background_error(Asked::by_all);
   Result<std::int64_t> agreed = same_everywhere(bytes, checked, "the size");
   if (!agreed) return agreed.status();
 
@@ -126,7 +126,7 @@ Status OpenFile::preallocate(std::int64_t bytes, const Status& mine) {
 Status OpenFile::sync() {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "sync", path());
-  Status mine = background_error();
+  Status mine = background_error(Asked::by_all);
   if (mine.ok() && mode_.access == storage::Access::read_only) {
     mine = Status(Code::read_only, "the file was opened for reading only").on_path(path());
   }

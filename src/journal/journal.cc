@@ -25,6 +25,9 @@ namespace {
 constexpr std::uint64_t kWorthwhileBytes = 64 * 1024;
 // Payloads of this size and above are aligned to pages like their place in the file, so that they can be drained directly.
 constexpr std::uint64_t kAlignedPayloadMin = 64 * 1024;
+// Pages taken before anything else: one segment for records, one for scratch. With them every write can be finished, however full
+// shared memory becomes.
+constexpr std::uint32_t kReservedSegments = 2;
 // Taken ahead of the first write; more as more turns out to be used.
 constexpr std::int64_t kPrefaultedBytesMin = 64 << 20;
 
@@ -41,6 +44,7 @@ FileLayout layout_for(std::int64_t segment_payload_bytes, std::int64_t capacity_
   const std::int64_t scratch = base::round_up(scratch_bytes, segment_payload_bytes);
   layout.segment_count =
       static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
+  layout.segment_count = std::max(layout.segment_count, kReservedSegments);
   layout.segment_bytes =
       base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
   const std::uint64_t pending_end = kPageBytes + kFilesMax * sizeof(FilePending);
@@ -82,10 +86,12 @@ Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOption
   const std::string path = node.journal_path(*process);
   FileLayout layout{};
   Result<base::Mapping> mapping = make_file(path, options, layout);
-  if (!mapping) return mapping.status();
-  if (Status status = mapping->populate(0, layout.data_offset); !status) {
+  Status ready = mapping.status();
+  if (ready.ok()) ready = mapping->populate(0, layout.data_offset + kReservedSegments * layout.segment_bytes);
+  if (!ready) {
     unlink(path.c_str());
-    return status.on_path(path);
+    node.forget_process(*process);
+    return ready.on_path(path);
   }
   JournalHeader& header = *reinterpret_cast<JournalHeader*>(mapping->data());
   header.version = kVersion;
@@ -103,7 +109,8 @@ Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOption
   {
     base::MutexLock lock(journal->mutex_);
     journal->segments_.resize(layout.segment_count);
-    for (std::uint32_t i = layout.segment_count; i > 0; --i) journal->untouched_.push_back(i - 1);
+    for (std::uint32_t i = layout.segment_count; i > kReservedSegments; --i) journal->untouched_.push_back(i - 1);
+    for (std::uint32_t i = 0; i < kReservedSegments; ++i) journal->free_.push_back(i);
   }
   node.publish_journal(*process, journal->mapping_);
   return journal;
@@ -276,10 +283,8 @@ Result<Journal::Appended> Journal::append(extent::RunCursor& cursor, const Appen
     Status status = populate(fresh);
     if (status.ok()) continue;
     base::MutexLock lock(mutex_);
-    // Less memory than configured: live with the segments there are, if there are any.
-    if (in_use_ + scratch_in_use_ > 0 && status.code() == Code::no_space)
-      return Status(Code::would_block, status.what());
-    return status;
+    // Less memory than configured: live with the segments there are. Some are always there: those taken at the start.
+    return Status(Code::would_block, status.what());
   }
 }
 
@@ -293,7 +298,7 @@ bool Journal::hold(std::int64_t bytes, Hold& hold) {
       const auto needed = static_cast<std::uint64_t>((bytes + segment_bytes - 1) / segment_bytes);
       reclaim_limbo(false);
       if (in_use_ + held_ + needed > segments_allowed()) return false;
-      if (free_.size() >= held_ + needed) {
+      if (free_.size() >= held_ + needed + spared_for_scratch()) {
         hold.segments = static_cast<std::uint32_t>(needed);
         held_ += hold.segments;
         return true;
@@ -339,13 +344,16 @@ std::uint32_t Journal::fresh_segment(bool scratch) {
   return segment;
 }
 
+std::size_t Journal::spared_for_scratch() const { return scratch_in_use_ == 0 ? 1 : 0; }
+
 bool Journal::take_segment(const Append& what) {
   const bool scratch = what.file == kNone;
   std::uint32_t& in_use = scratch ? scratch_in_use_ : in_use_;
   if (what.hold != nullptr && what.hold->segments > 0) {
     --what.hold->segments;
     --held_;
-  } else if (free_.size() <= held_ || (scratch ? in_use >= scratch_allowed() : in_use + held_ >= segments_allowed())) {
+  } else if (free_.size() <= held_ + (scratch ? 0 : spared_for_scratch()) ||
+             (scratch ? in_use >= scratch_allowed() : in_use + held_ >= segments_allowed())) {
     return false;
   }
   const std::uint32_t segment = free_.back();
@@ -507,7 +515,7 @@ void Journal::reclaim_limbo(bool check_alive) {
 }
 
 void Journal::trim_pool() {
-  const std::size_t keep = segments_allowed() + scratch_allowed();
+  const std::size_t keep = std::max<std::size_t>(segments_allowed() + scratch_allowed(), kReservedSegments);
   while (free_.size() > held_ && free_.size() + in_use_ + scratch_in_use_ > keep) {
     const std::uint32_t segment = free_.front();
     free_.erase(free_.begin());

@@ -99,7 +99,7 @@ class Journal {
   };
   // Takes a leading part of what `cursor` has left into a new record and moves the cursor past it.
   // The record counts as pending from now on, so that no reader can miss it once it is valid.
-  // Fails: would_block when full; no_space when shared memory itself is exhausted and no segment of ours will come back.
+  // Fails: would_block when full, also when shared memory itself is.
   Result<Appended> append(extent::RunCursor& cursor, const Append& what);
 
   // Puts bytes into the payload from `offset` on, without going through the page table.
@@ -191,6 +191,8 @@ class Journal {
   void forget_filling(const RecordId& id) SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] std::uint32_t segments_allowed() const SPILLWAY_REQUIRES(mutex_);
   [[nodiscard]] std::uint32_t scratch_allowed() const;
+  // The last free segment is for scratch, which must not wait for records that may be stuck behind a failure.
+  [[nodiscard]] std::size_t spared_for_scratch() const SPILLWAY_REQUIRES(mutex_);
   void publish(std::uint32_t file, const extent::Extent& bounds) SPILLWAY_REQUIRES(mutex_);
   void unpublish(std::uint32_t file) SPILLWAY_REQUIRES(mutex_);
 

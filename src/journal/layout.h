@@ -15,7 +15,7 @@ namespace spillway::journal {
 inline constexpr std::uint64_t kNodeMagic = 0x31444f4e4c495053;     // "SPILNOD1"
 inline constexpr std::uint64_t kJournalMagic = 0x314e524a4c495053;  // "SPILJRN1"
 inline constexpr std::uint32_t kRecordMagic = 0x43455253;           // "SREC"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 inline constexpr std::uint32_t kProcessesMax = 1024;
 inline constexpr std::uint32_t kFilesMax = 16384;
@@ -49,6 +49,7 @@ struct FileSlot {
   std::uint32_t next_in_bucket;
   std::uint64_t device;
   std::uint64_t inode;
+  std::int64_t birth_ns;  // when the file was made; 0: the file system does not tell
   std::uint32_t open_count;
   std::atomic<std::uint32_t> stuck_owners;   // processes that hold records which could not be written; relaxed count
   std::atomic<std::uint64_t> next_sequence;  // taken by every record: order of completion

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "base/futex.h"
@@ -45,21 +46,50 @@ Result<base::UniqueFd> open_file(const std::string& path, int flags) {
   return fd;
 }
 
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// The user's directory goes when no other job is in it.
+void remove_directories(const std::string& directory) {
+  rmdir(directory.c_str());
+  rmdir(parent_of(directory).c_str());
+}
+
 // Opens and locks the job's lock file; makes sure that it is still the one that others see.
-Result<base::UniqueFd> lock_job(const std::string& directory) {
+Result<base::UniqueFd> lock_job(const std::string& directory, int operation) {
   const std::string path = directory + "/lock";
-  for (;;) {
-    if (Status status = make_private_directory(directory); !status) return status;
-    Result<base::UniqueFd> fd = open_file(path, O_RDWR | O_CREAT);
-    if (!fd && fd.status().code() == Code::no_such_file) continue;  // removed by the last one that left
+  for (int attempts_left = 1000;; --attempts_left) {
+    Status status = make_private_directory(parent_of(directory));
+    if (status.ok()) status = make_private_directory(directory);
+    Result<base::UniqueFd> fd = status.ok() ? open_file(path, O_RDWR | O_CREAT) : status;
+    // Removed meanwhile by the last one that left, or there never was a place for it.
+    if (!fd && fd.status().code() == Code::no_such_file && attempts_left > 0) continue;
     if (!fd) return fd;
-    while (flock(fd->get(), LOCK_EX) != 0) {
+    while (flock(fd->get(), operation) != 0) {
       if (errno != EINTR) return Status::from_errno(errno, "lock").on_path(path);
     }
     struct stat held {};
     struct stat named {};
     if (fstat(fd->get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino) return fd;
   }
+}
+
+// How a node file begins.
+struct TablesMark {
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+};
+static_assert(offsetof(NodeHeader, magic) == 0 && offsetof(NodeHeader, version) == offsetof(TablesMark, version));
+
+// Not through a mapping: where the page is not there yet, and memory is full, that is a SIGBUS.
+TablesMark read_mark(int fd) {
+  TablesMark mark;
+  return pread(fd, &mark, sizeof mark, 0) == sizeof mark ? mark : TablesMark();
+}
+
+// Whether somebody may be using the node file.
+bool has_tables(const std::string& path) {
+  const Result<base::UniqueFd> fd = open_file(path, O_RDONLY);
+  return fd.ok() ? read_mark(fd.value().get()).magic != 0 : fd.status().code() != Code::no_such_file;
 }
 
 }  // namespace
@@ -94,15 +124,33 @@ class SPILLWAY_TSA(scoped_lockable) Node::Locked {
 };
 
 Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std::string& job) {
-  if (Status status = make_private_directory(fmt::format("{}/spillway-{}", shm_dir, geteuid())); !status) return status;
   std::unique_ptr<Node> node(new Node());
   node->directory_ = job_directory(shm_dir, job);
-  Result<base::UniqueFd> lock = lock_job(node->directory_);
-  if (!lock) return lock.status();
-  node->lock_fd_ = std::move(lock).value();
-  if (Status status = node->map_tables(true); !status) return status;
-  flock(node->lock_fd_.get(), LOCK_UN);
-  return node;
+  const std::string tables = node->directory_ + "/node";
+  for (;; node->lock_fd_.reset()) {
+    // Shared until the process has its journal: nobody takes the job for abandoned meanwhile.
+    Result<base::UniqueFd> lock = lock_job(node->directory_, LOCK_SH);
+    if (!lock) {
+      remove_directories(node->directory_);  // which keeps what others have in them
+      return lock.status();
+    }
+    node->lock_fd_ = std::move(lock).value();
+    if (has_tables(tables)) {
+      if (Status status = node->map_tables(false); !status) return status;
+      node->leaves_ = true;
+      return node;
+    }
+    node->lock_fd_.reset();
+    lock = lock_job(node->directory_, LOCK_EX);
+    if (!lock) return lock.status();
+    node->lock_fd_ = std::move(lock).value();
+    if (has_tables(tables)) continue;
+    Status status = node->map_tables(true);
+    if (!status) {
+      node->remove_files();
+      return status;
+    }
+  }
 }
 
 Result<std::unique_ptr<Node>> Node::open_left_behind(const std::string& directory) {
@@ -129,13 +177,14 @@ Status Node::map_tables(bool create) {
   if (st.st_size == 0 && ftruncate(fd->get(), static_cast<off_t>(kNodeBytes)) != 0)
     return Status::from_errno(errno, "size").on_path(path);
   if (st.st_size != 0 && static_cast<std::size_t>(st.st_size) != kNodeBytes) return other_version;
+  const TablesMark found = read_mark(fd->get());
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
   mapping_ = std::move(mapping).value();
-  if (header().magic == kNodeMagic) return header().version == kVersion ? Status() : other_version;
-  if (header().magic != 0) return other_version;
+  if (found.magic == kNodeMagic) return found.version == kVersion ? Status() : other_version;
+  if (found.magic != 0) return other_version;
   // New, or its maker died on the way: nobody has used it.
-  if (!create) return {};
+  if (!create) return mapping_.populate(0, sizeof(NodeHeader)).on_path(path);
 
   if (Status status = mapping_.populate(0, kFilesOffset); !status) return status.on_path(path);
   NodeHeader& tables = header();
@@ -162,13 +211,15 @@ void Node::leave() {
   if (unused) {
     // Also of those that died before they had told anyone about theirs.
     for (std::uint32_t i = 0; i < process_count(); ++i) unlink(journal_path(i).c_str());
-    unlink((directory_ + "/node").c_str());
-    unlink((directory_ + "/lock").c_str());
-    rmdir(directory_.c_str());
-    // The user's directory goes when no other job is in it.
-    rmdir(directory_.substr(0, directory_.rfind('/')).c_str());
+    remove_files();
   }
   lock_fd_.reset();  // and with it the lock
+}
+
+void Node::remove_files() const {
+  unlink((directory_ + "/node").c_str());
+  unlink((directory_ + "/lock").c_str());
+  remove_directories(directory_);
 }
 
 // --- processes ---
@@ -192,6 +243,12 @@ void Node::publish_journal(std::uint32_t process_index, std::shared_ptr<JournalM
     journals_[process_index] = std::move(journal);
   }
   process(process_index).live.store(kLive, std::memory_order_release);
+  flock(lock_fd_.get(), LOCK_UN);  // attach()'s
+}
+
+void Node::forget_process(std::uint32_t process_index) {
+  Locked lock(header());
+  process(process_index).counted = 1;
 }
 
 void Node::remove_process(std::uint32_t process_index, bool keep_journal) {
@@ -318,16 +375,17 @@ Result<std::uint32_t> Node::acquire_file(const FileKey& key, const std::string& 
       header().free_file = file(slot).next_in_bucket;
     } else if (header().files < kFilesMax) {
       slot = header().files;
-      if (Status status = mapping_.populate(kFilesOffset + slot * sizeof(FileSlot), sizeof(FileSlot)); !status)
-        return status;
-      if (Status status = mapping_.populate(kPathsOffset + slot * kPathBytesMax, kPathBytesMax); !status) return status;
+      Status status = mapping_.populate(kFilesOffset + slot * sizeof(FileSlot), sizeof(FileSlot));
+      if (status.ok()) status = mapping_.populate(kPathsOffset + slot * kPathBytesMax, kPathBytesMax);
+      if (!status) return Status(Code::no_memory, status.what());
       ++header().files;
     } else {
-      return Status(Code::no_space, fmt::format("more than {} files open or pending on this node", kFilesMax));
+      return Status(Code::no_memory, fmt::format("more than {} files open or pending on this node", kFilesMax));
     }
     FileSlot& fresh = file(slot);
     fresh.device = key.device;
     fresh.inode = key.inode;
+    fresh.birth_ns = key.birth_ns;
     fresh.open_count = 0;
     fresh.next_sequence.store(1, std::memory_order_relaxed);
     fresh.pending_records.store(0, std::memory_order_relaxed);

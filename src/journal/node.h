@@ -22,6 +22,7 @@ std::string job_directory(const std::string& shm_dir, const std::string& job);
 struct FileKey {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::int64_t birth_ns = 0;  // for recovery, which comes after the inode may have been reused; 0: not known
 };
 
 // One process's journal file as every process of the node sees it.
@@ -63,7 +64,9 @@ class Node {
   // A job's directory as it was left behind, for looking and recovery: nothing is created. Holds the job's lock while it lives, so that
   // nobody joins the job, or recovers it, at the same time.  Fails: no_such_file, file_in_use, corrupt.
   static Result<std::unique_ptr<Node>> open_left_behind(const std::string& directory);
-  ~Node() { leave(); }
+  ~Node() {
+    if (leaves_) leave();
+  }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -80,6 +83,8 @@ class Node {
   void publish_journal(std::uint32_t process, std::shared_ptr<JournalMapping> journal);
   // Adds what a process did; the last one gets the sum for the node. Once for each process.
   std::optional<base::RunSummary> add_to_totals(std::uint32_t process, const base::RunSummary& part);
+  // It got no journal and has nothing to add.
+  void forget_process(std::uint32_t process);
   // The process leaves; its journal file is removed unless it still holds something.
   void remove_process(std::uint32_t process, bool keep_journal);
   [[nodiscard]] std::string journal_path(std::uint32_t process) const;
@@ -95,7 +100,8 @@ class Node {
   [[nodiscard]] bool has_dead_owner(std::uint32_t slot);
 
   // --- files ---
-  // Finds or makes the slot of a file and counts one more user of it.  Fails: no_space (kFilesMax files open or pending at once).
+  // Finds or makes the slot of a file and counts one more user of it.  Fails: no_memory (kFilesMax files open or pending at once, or
+  // shared memory is full).
   Result<std::uint32_t> acquire_file(const FileKey& key, const std::string& path);
   // The slot of a file somebody has open or pending; nothing is counted.
   std::optional<std::uint32_t> find_file(const FileKey& key);
@@ -123,12 +129,14 @@ class Node {
   Node() = default;
   class Locked;
   Status map_tables(bool create);
+  void remove_files() const;
   [[nodiscard]] std::uint32_t bucket_of(const FileKey& key) const;
   [[nodiscard]] std::uint32_t find_locked(const FileKey& key) const;
   void store_path(std::uint32_t slot, const std::string& path);
 
   std::string directory_;
   base::UniqueFd lock_fd_;  // the file `lock`: held while processes come and go
+  bool leaves_ = false;     // one of the job's own, not somebody who looks at what was left behind
   mutable base::Mapping mapping_;
   base::Mutex mutex_;
   std::vector<std::shared_ptr<JournalMapping>> journals_ SPILLWAY_GUARDED_BY(mutex_);

@@ -108,7 +108,11 @@ std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node
   std::vector<Introduction> all(static_cast<std::size_t>(size));
   *mpi_error = api().Allgather(&mine, sizeof mine, api().byte, all.data(), sizeof mine, api().byte, context->comm_);
   if (*mpi_error != MPI_SUCCESS) return nullptr;
-  if (std::any_of(all.begin(), all.end(), [](const Introduction& other) { return other.ready == 0; })) return nullptr;
+  const auto without = std::find_if(all.begin(), all.end(), [](const Introduction& other) { return other.ready == 0; });
+  if (without != all.end()) {
+    if (without - all.begin() == context->rank_) Process::instance().say_why_not();
+    return nullptr;
+  }
 
   // Ranks that read the same nonce share memory: that is what a node is here.
   context->node_ = node;
@@ -129,9 +133,11 @@ std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node
   // The context's own team, for opens: the node's first rank makes the block, all learn where it is.
   const int members = static_cast<int>(context->node_ranks_.size());
   std::uint64_t block = 0;
+  Status refusal;
   if (context->member_ == 0) {
     Result<std::uint64_t> made = node->allocate_block(comm::Team::block_bytes(members));
     if (made.ok()) block = *made;
+    if (!made.ok()) refusal = made.status();
   }
   std::vector<std::uint64_t> blocks(static_cast<std::size_t>(size));
   *mpi_error =
@@ -141,7 +147,9 @@ std::shared_ptr<CommContext> CommContext::get(MPI_Comm comm, journal::Node* node
     const int leader =
         static_cast<int>(std::find(context->node_of_.begin(), context->node_of_.end(), context->node_of_[rank]) -
                          context->node_of_.begin());
-    if (blocks[static_cast<std::size_t>(leader)] == 0) return nullptr;  // seen alike by all
+    if (blocks[static_cast<std::size_t>(leader)] != 0) continue;
+    if (leader == context->rank_) Process::instance().say_why_not(refusal.what());
+    return nullptr;  // seen alike by all
   }
   context->block_ = blocks[static_cast<std::size_t>(context->node_ranks_.front())];
   context->team_ =

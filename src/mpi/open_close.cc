@@ -141,6 +141,7 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
   Request request{amode, mine.code(), context->rank() != 0 || is_ordinary(path), 0};
   if (context->member() == 0) {
     Result<std::uint64_t> block = context->node().allocate_block(HandleBlock::bytes(members));
+    if (!block.ok()) process.say_why_not(block.status().what());
     if (block.ok()) {
       request.block = *block;
       static_cast<HandleBlock*>(context->node().block(*block))
@@ -155,9 +156,15 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
     return decision.ours ? invoke_on_null(decision.status) : forward();
   }
 
+  const int rank = context->rank();
   const std::uint64_t block =
       comm::value_of<Request>(all[static_cast<std::size_t>(context->node_ranks().front())]).block;
   Result<std::unique_ptr<file::OpenFile>> file = open_ours(*runtime, std::move(context), block, path, amode, info);
+  if (file.status().code() == Code::no_memory) {  // on every rank: there is no room for one more file
+    if (rank == 0) process.say_why_not(file.status().what());
+    // Made by us a moment ago, if it had to be new.
+    return next(comm, filename, amode & ~MPI_MODE_EXCL, info, fh);
+  }
   if (!file) {
     *fh = api().file_null;
     return invoke_on_null(file.status());

@@ -74,7 +74,11 @@ void Process::load_settings() {
   const base::EnvironmentList environment = base::spillway_environment();
   Result<base::Settings> settings = base::load_settings(environment, base::configuration_file(environment));
   if (!settings) {
-    base::log_error(settings.status().what() + "; the program runs without Spillway");
+    why_not_ = settings.status().what();
+    // Which files are managed must be known all the same.
+    for (const auto& [name, value] : environment) {
+      if (name == "SPILLWAY_FILES") (void)base::set_option(settings_, "files", value, name);
+    }
     return;
   }
   settings_ = std::move(settings).value();
@@ -85,7 +89,7 @@ void Process::load_settings() {
 bool Process::manages(const std::string& path) {
   base::MutexLock lock(mutex_);
   load_settings();
-  return usable_ && !finished_ && base::managed(settings_, path);
+  return !finished_ && base::managed(settings_, path);
 }
 
 file::Runtime* Process::runtime() {
@@ -104,15 +108,15 @@ file::Runtime* Process::runtime_if_started() {
 
 void Process::start() {
   load_settings();
-  if (!usable_) return;
-  pid_ = getpid();
   const int rank = world_rank();
   base::set_log_rank(rank);
-  const auto refuse = [&](const Status& status) {
-    base::log_error(fmt::format("cannot start: {}; the program runs without Spillway", status.to_string()));
-  };
+  if (!usable_) return;
+  pid_ = getpid();
   Result<std::unique_ptr<journal::Node>> node = journal::Node::attach(settings_.shm_dir, job_name());
-  if (!node) return refuse(node.status());
+  if (!node) {
+    why_not_ = node.status().what();
+    return;
+  }
   const int here = local_process_count();  // 0: the launcher does not say
   Result<std::unique_ptr<file::Runtime>> runtime =
       file::Runtime::start(**node, {.settings = settings_,
@@ -120,10 +124,25 @@ void Process::start() {
                                     .node_processes = here > 0 ? here : world_size(),
                                     .spans_nodes = here > 0 && here < world_size(),
                                     .backend = nullptr});
-  if (!runtime) return refuse(runtime.status());
+  if (!runtime) {
+    why_not_ = runtime.status().what();
+    return;
+  }
   node_ = std::move(node).value();
   runtime_ = std::move(runtime).value();
   watch_for_finalize();
+}
+
+void Process::say_why_not(const std::string& reason) {
+  std::string text;
+  {
+    base::MutexLock lock(mutex_);
+    if (said_why_not_) return;
+    said_why_not_ = true;
+    text = reason.empty() ? why_not_ : reason;
+  }
+  if (text.empty()) return;  // the end has come: nobody wants to know
+  base::log_error(fmt::format("cannot start: {}; the program runs without Spillway", text));
 }
 
 void Process::finish() {

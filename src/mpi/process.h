@@ -19,10 +19,13 @@ class Process {
  public:
   static Process& instance();
 
-  // Whether the settings leave this file to Spillway at all: the same answer in every process of the job.
+  // Whether the settings leave this file to Spillway at all: the same answer in every process of the job, also in one that cannot
+  // start, for the others must hear of that.
   bool manages(const std::string& path);
-  // Starts the runtime if need be. Null when that is not possible (one line has said why), or the end has come.
+  // Starts the runtime if need be. Null when that is not possible, or the end has come.
   file::Runtime* runtime();
+  // Says, once, why this process cannot take part: the reason given, or why it could not start.
+  void say_why_not(const std::string& reason = "");
   // The same, but never starts it.
   file::Runtime* runtime_if_started();
   [[nodiscard]] journal::Node* node() { return node_.get(); }
@@ -42,6 +45,8 @@ class Process {
   bool tried_ SPILLWAY_GUARDED_BY(mutex_) = false;
   bool finished_ SPILLWAY_GUARDED_BY(mutex_) = false;
   int pid_ SPILLWAY_GUARDED_BY(mutex_) = 0;
+  std::string why_not_ SPILLWAY_GUARDED_BY(mutex_);
+  bool said_why_not_ SPILLWAY_GUARDED_BY(mutex_) = false;
   base::Settings settings_ SPILLWAY_GUARDED_BY(mutex_);
   std::unique_ptr<journal::Node> node_;
   std::unique_ptr<file::Runtime> runtime_;

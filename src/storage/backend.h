@@ -20,6 +20,7 @@ struct FileIdentity {
 
 struct FileAttributes {
   FileIdentity identity;
+  std::int64_t birth_ns = 0;  // when it was made, which tells it from a later one of the same identity; 0: not known
   std::int64_t bytes = 0;
   std::int64_t block_bytes = 4096;  // preferred unit of I/O
   bool regular = true;

@@ -43,6 +43,12 @@ FileAttributes attributes_of(const struct stat& st) {
   return attributes;
 }
 
+std::int64_t birth_ns_of(int fd) {
+  struct statx st {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) != 0 || (st.stx_mask & STATX_BTIME) == 0) return 0;
+  return st.stx_btime.tv_sec * 1'000'000'000 + st.stx_btime.tv_nsec;
+}
+
 bool aligned(std::int64_t offset, const iovec& piece) {
   const auto address = reinterpret_cast<std::uintptr_t>(piece.iov_base);
   return ((static_cast<std::uintptr_t>(offset) | address | piece.iov_len) & (kDirectAlignment - 1)) == 0;
@@ -90,12 +96,15 @@ class PosixFile final : public File {
   PosixFile(base::UniqueFd fd, std::string path, base::DirectIo direct) : fd_(std::move(fd)), path_(std::move(path)) {
     const bool wanted = direct == base::DirectIo::on || (direct == base::DirectIo::automatic && direct_pays(fd_.get()));
     if (wanted) open_direct();
+    birth_ns_ = birth_ns_of(fd_.get());
   }
 
   Result<FileAttributes> attributes() override {
     struct stat st {};
     if (fstat(fd_.get(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path_);
-    return attributes_of(st);
+    FileAttributes attributes = attributes_of(st);
+    attributes.birth_ns = birth_ns_;
+    return attributes;
   }
 
   Status write(std::int64_t offset, std::span<const iovec> pieces) override {
@@ -244,6 +253,7 @@ class PosixFile final : public File {
   base::UniqueFd direct_fd_;
   // Only ever switched off, by whoever first learns that direct writes are refused: relaxed, paired with nothing.
   std::atomic<bool> direct_usable_{false};
+  std::int64_t birth_ns_ = 0;
   std::string path_;
 };
 
