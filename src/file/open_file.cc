@@ -197,27 +197,36 @@ collective::Call OpenFile::call_for(const Transfer& transfer) const {
   return call;
 }
 
+Status OpenFile::report(const char* what) const {
+  const journal::PackedError error =
+      context_.runtime.node().file(context_.slot()).error.load(std::memory_order_acquire);
+  return Status(static_cast<Code>(error.code), fmt::format("{} in the background (errno {})", what, error.errno_value))
+      .on_path(path());
+}
+
 Status OpenFile::background_error() {
+  if (Status status = own_background_error(); !status) return status;
+  return others_background_error();
+}
+
+Status OpenFile::own_background_error() {
   const journal::FileSlot& slot = context_.runtime.node().file(context_.slot());
-  const journal::PackedError error = slot.error.load(std::memory_order_acquire);
-  const auto report = [&](const char* what) {
-    return Status(static_cast<Code>(error.code),
-                  fmt::format("{} in the background (errno {})", what, error.errno_value))
-        .on_path(path());
-  };
-  if (error.epoch != seen_error_epoch_) {
-    seen_error_epoch_ = error.epoch;
+  const std::uint32_t epoch = slot.error.load(std::memory_order_acquire).epoch;
+  if (epoch != seen_error_epoch_) {
+    seen_error_epoch_ = epoch;
     return report("an earlier write failed");
   }
   if (slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
   // Reported before, and not over yet as far as we know: see whether it is.
   drain::Drain& drain = context_.runtime.drain();
   drain.retry(context_.slot());
-  if (Status status = drain.wait(context_.slot(), context_.progress()); !status) {
-    seen_error_epoch_ = slot.error.load(std::memory_order_acquire).epoch;
-    return status;
-  }
-  if (slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
+  Status status = drain.wait(context_.slot(), context_.progress());
+  if (!status) seen_error_epoch_ = slot.error.load(std::memory_order_acquire).epoch;
+  return status;
+}
+
+Status OpenFile::others_background_error() const {
+  if (context_.runtime.node().file(context_.slot()).stuck_owners.load(std::memory_order_relaxed) == 0) return {};
   return report("an earlier write of another process failed");
 }
 

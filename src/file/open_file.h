@@ -102,6 +102,10 @@ class OpenFile {
   Status background_error();
 
  private:
+  // One that is new, or of this process; one that other processes of the node still have.
+  Status own_background_error();
+  [[nodiscard]] Status others_background_error() const;
+  [[nodiscard]] Status report(const char* what) const;
   OpenFile(Parts parts, const OpenMode& mode, const Hints& hints);
   Status open_target(const std::string& path);
   Status register_target(const std::string& path);
