@@ -27,8 +27,10 @@ function(spillway_test_program target)
     return()
   endif()
   if(NOT TARGET spillway_test_headers)
-    file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "")
-    add_library(spillway_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+    # A program, because only programs are compiled with the same options as programs.
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
+    add_executable(spillway_test_headers ${CMAKE_BINARY_DIR}/test_headers.cc)
+    set_target_properties(spillway_test_headers PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(spillway_test_headers PRIVATE spillway_flags fmt::fmt-header-only GTest::gtest)
     target_precompile_headers(spillway_test_headers PRIVATE <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <functional>
       <map> <random> <thread>)

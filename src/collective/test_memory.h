@@ -138,9 +138,6 @@ class MemoryRound {
   MemoryRound(const MemoryPlace& place, std::int64_t round_bytes, std::int64_t piece_bytes)
       : place_(place), round_bytes_(round_bytes), piece_bytes_(piece_bytes) {}
   ~MemoryRound() { EXPECT_TRUE(numbers_.empty()) << "a round was neither finished nor given up"; }
-  MemoryRound(const MemoryRound&) = delete;
-  MemoryRound& operator=(const MemoryRound&) = delete;
-
   // One more piece with what the cursor has left; false when the round is full.
   MemoryNode::Segment* take(extent::RunCursor& cursor, std::vector<LandingRef>& refs) {
     if (cursor.at_end() || used_ >= round_bytes_ || refs.size() == WriteLanding::kRefsMax) return nullptr;
@@ -196,8 +193,7 @@ class MemoryWriteLanding final : public WriteLanding {
 
   Status accept(extent::RunCursor& cursor, std::vector<LandingRef>& refs) override {
     EXPECT_FALSE(round_.open());
-    while (round_.take(cursor, refs) != nullptr) {
-    }
+    while (round_.take(cursor, refs) != nullptr) continue;
     EXPECT_FALSE(refs.empty());
     return accept_fault.next("accept");  // with the pieces taken: they must be given back
   }

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -19,30 +17,21 @@
 
 #include "base/fd.h"
 #include "drain/recovery.h"
-#include "journal/journal.h"
+#include "drain/test_job_image.h"
+#include "storage/backend.h"
 
-// For tests and fuzzing only: the files that a job of two processes left behind, with any bytes of them changed, recovered into
-// files in memory that know what may be written to them.
+// For tests and fuzzing only.
 namespace spillway::drain {
 
+// The files that a job left behind, with any bytes of them changed, recovered into files in memory that know what may be written to
+// them.
 class DamagedJob {
  public:
-  // Works in a folder of its own under `scratch_folder`, removed with the object.
-  explicit DamagedJob(const std::string& scratch_folder) {
-    folder_ = scratch_folder + "/spillway-damaged-XXXXXX";
-    require(mkdtemp(folder_.data()) != nullptr);
-    job_folder_ = journal::job_directory(folder_, "job");
-    make_job();
-    for (const auto& [file, bytes] : file_bytes_) read_parts(file);
-    for (const auto& [file, bytes] : file_bytes_) unlink(path(file).c_str());
-  }
-  ~DamagedJob() { std::filesystem::remove_all(folder_); }
-  DamagedJob(const DamagedJob&) = delete;
-  DamagedJob& operator=(const DamagedJob&) = delete;
+  // Works in a folder of its own under `scratch_folder`.
+  explicit DamagedJob(const std::string& scratch_folder) : image_(scratch_folder) {}
 
-  // The bytes in use of the job's files, in parts that follow each other loosely: a table, a header, a payload.
-  [[nodiscard]] std::size_t part_count() const { return parts_.size(); }
-  [[nodiscard]] std::size_t part_bytes(std::size_t part) const { return parts_[part].bytes.size(); }
+  [[nodiscard]] std::size_t part_count() const { return image_.parts().size(); }
+  [[nodiscard]] std::size_t part_bytes(std::size_t part) const { return image_.parts()[part].bytes.size(); }
 
   struct Change {
     enum class Kind { flip, cut } kind = Kind::flip;
@@ -57,9 +46,9 @@ class DamagedJob {
     written_.clear();
     complaint_.clear();
     Targets targets(*this);
-    report_ = recover_job(job_folder_, targets, options);
-    for (const auto& [file, bytes] : file_bytes_) unlink(path(file).c_str());
-    unlink(path("lock").c_str());
+    report_ = recover_job(image_.job_folder(), targets, options);
+    for (const auto& [file, bytes] : image_.file_bytes()) unlink(image_.path(file).c_str());
+    unlink(image_.path("lock").c_str());
     if (report_.ok() && !report_->damage.empty() && !options.salvage && !written_.empty())
       complain("wrote although damaged");
     if (options.dry_run && !written_.empty()) complain("wrote in a dry run");
@@ -70,129 +59,16 @@ class DamagedJob {
   [[nodiscard]] std::string content(const std::string& file) { return written_[file]; }
 
  private:
-  struct Part {
-    std::string file;  // in the job's folder
-    std::int64_t offset = 0;
-    std::vector<std::byte> bytes;
-  };
-  // One run of a record that was ever in the journals.
-  struct Run {
-    std::string target;
-    extent::Extent extent;
-    std::string bytes;
-    std::string journal;  // where its record says that it is sealed, or nowhere
-    std::int64_t sealed_offset = -1;
-  };
+  using Part = JobImage::Part;
+  using Run = JobImage::Run;
 
-  static void require(bool condition) {
-    if (!condition) std::abort();
-  }
-  [[nodiscard]] std::string path(const std::string& file) const { return job_folder_ + "/" + file; }
   void complain(const std::string& what) {
     if (complaint_.empty()) complaint_ = what;
   }
 
-  // --- the job as it was left ---
-
-  struct Writer {
-    journal::Journal& journal;
-    std::uint32_t slot;
-    std::string target;
-  };
-  journal::RecordId write(const Writer& writer, std::vector<extent::Extent> extents, const journal::CommitRule& rule,
-                          bool seal) {
-    const extent::ExtentList runs = extent::ExtentList::from_unsorted(std::move(extents));
-    extent::RunCursor cursor{&runs, 0, 0};
-    const auto appended = writer.journal.append(cursor, {writer.slot, rule, INT64_MAX});
-    require(appended.ok() && cursor.at_end());
-    const journal::RecordView& record = appended.value().view;
-    for (std::uint64_t i = 0; i < record.header->payload_bytes; ++i) {
-      record.payload[i] = static_cast<std::byte>(1 + (i * 7 + record.header->sequence * 31) % 255);
-    }
-    if (seal) writer.journal.seal(appended.value().id);
-    const auto mapping = writer.journal.node().journal(writer.journal.process());
-    const auto* flag = reinterpret_cast<const std::byte*>(&record.header->sealed);
-    const char* bytes = reinterpret_cast<const char*>(record.payload);
-    for (const extent::Extent& run : record.runs) {
-      runs_.push_back({writer.target, run, std::string(bytes, static_cast<std::size_t>(run.length)),
-                       fmt::format("journal.{}", writer.journal.process()),
-                       seal ? flag - mapping->mapping().data() : -1});
-      bytes += run.length;
-    }
-    return appended.value().id;
-  }
-
-  void make_job() {
-    auto node = std::move(*journal::Node::attach(folder_, "job"));
-    const std::uint32_t x = *node->acquire_file({1, 1}, "/x");
-    const std::uint32_t y = *node->acquire_file({1, 2}, "/y");
-    const std::uint64_t team = *node->allocate_block(4096);
-    static_cast<std::atomic<std::uint32_t>*>(node->block(team))->store(1);
-    {
-      std::unique_ptr<journal::Journal> journals[2];
-      for (auto& journal : journals) {
-        journal = std::move(*journal::Journal::create(
-            *node, {.segment_payload_bytes = 8192, .capacity_bytes = 4 * 8192, .scratch_bytes = 8192}));
-        journal->set_limit(4 * 8192);
-      }
-      const Writer a_x{*journals[0], x, "/x"};
-      const Writer a_y{*journals[0], y, "/y"};
-      const Writer b_x{*journals[1], x, "/x"};
-      journals[0]->commit(write(a_x, {{0, 100}}, {}, true));
-      journals[0]->commit(write(a_x, {{200, 50}, {300, 50}}, {}, true));
-      journals[0]->commit(write(a_y, {{1000, 500}}, {}, false));
-      write(a_x, {{5000, 10}}, {}, true);                                       // never complete
-      write(a_y, {{3000, 64}}, {journal::CommitKind::by_team, team, 1}, true);  // its team's commit is through
-      write(a_y, {{4000, 64}}, {journal::CommitKind::by_team, team, 2}, true);  // this one is not
-      const journal::RecordId drained = write(b_x, {{6000, 10}}, {}, true);
-      journals[1]->commit(drained);
-      journals[1]->commit(write(b_x, {{50, 100}}, {}, true));  // over the first
-      journals[1]->retire(drained);
-      for (const auto& journal : journals) {
-        const std::string file = fmt::format("journal.{}", journal->process());
-        file_bytes_[file] = static_cast<std::int64_t>(std::filesystem::file_size(path(file)));
-      }
-    }
-    node->release_file(x);
-    node->release_file(y);
-    file_bytes_["node"] = static_cast<std::int64_t>(std::filesystem::file_size(path("node")));
-  }
-
-  // What is not zero, in runs that end where many zeros follow.
-  void read_parts(const std::string& file) {
-    constexpr std::size_t kGapMin = 48;
-    const base::UniqueFd fd(open(path(file).c_str(), O_RDONLY | O_CLOEXEC));
-    require(fd.valid());
-    for (off_t at = lseek(fd.get(), 0, SEEK_DATA); at >= 0; at = lseek(fd.get(), at, SEEK_DATA)) {
-      const off_t end = lseek(fd.get(), at, SEEK_HOLE);
-      std::vector<std::byte> bytes(static_cast<std::size_t>(end - at));
-      require(pread(fd.get(), bytes.data(), bytes.size(), at) == static_cast<ssize_t>(bytes.size()));
-      std::size_t begin = bytes.size();
-      std::size_t last = 0;
-      for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (bytes[i] == std::byte{0}) continue;
-        if (begin != bytes.size() && i - last > kGapMin) {
-          add_part(file, at, bytes, begin, last + 1);
-          begin = bytes.size();
-        }
-        if (begin == bytes.size()) begin = i;
-        last = i;
-      }
-      if (begin != bytes.size()) add_part(file, at, bytes, begin, last + 1);
-      at = end;
-    }
-  }
-  void add_part(const std::string& file, std::int64_t at, const std::vector<std::byte>& bytes, std::size_t begin,
-                std::size_t end) {
-    parts_.push_back(
-        {file,
-         at + static_cast<std::int64_t>(begin),
-         {bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(end)}});
-  }
-
   void put_back(std::span<const Change> changes) {
-    damaged_ = parts_;
-    std::map<std::string, std::int64_t> sizes = file_bytes_;
+    damaged_ = image_.parts();
+    std::map<std::string, std::int64_t> sizes = image_.file_bytes();
     for (const Change& change : changes) {
       Part& part = damaged_[change.part];
       if (change.kind == Change::Kind::flip) {
@@ -201,10 +77,10 @@ class DamagedJob {
         sizes[part.file] = part.offset + static_cast<std::int64_t>(change.offset);
       }
     }
-    std::filesystem::create_directories(job_folder_);
-    std::filesystem::permissions(job_folder_, std::filesystem::perms::owner_all);
+    std::filesystem::create_directories(image_.job_folder());
+    std::filesystem::permissions(image_.job_folder(), std::filesystem::perms::owner_all);
     for (const auto& [file, bytes] : sizes) {
-      const base::UniqueFd fd(open(path(file).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+      const base::UniqueFd fd(open(image_.path(file).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
       require(fd.valid());
       for (const Part& part : damaged_) {
         if (part.file != file) continue;
@@ -233,7 +109,7 @@ class DamagedJob {
     std::string& file = written_[target];
     file.resize(std::max(file.size(), static_cast<std::size_t>(extent.end())));
     file.replace(static_cast<std::size_t>(offset), bytes.size(), bytes);
-    for (const Run& run : runs_) {
+    for (const Run& run : image_.runs()) {
       if (run.target != target || run.extent != extent) continue;
       if (run.bytes != bytes && still_sealed(run)) complain(fmt::format("wrong bytes at {} of {}", offset, target));
       return;
@@ -287,12 +163,8 @@ class DamagedJob {
     DamagedJob& job_;
   };
 
-  std::string folder_;
-  std::string job_folder_;
-  std::vector<Part> parts_;
-  std::vector<Run> runs_;
-  std::map<std::string, std::int64_t> file_bytes_;  // of the job's files
-  std::vector<Part> damaged_;                       // parts_ with the changes
+  JobImage image_;
+  std::vector<Part> damaged_;  // the image's, with the changes
   std::map<std::string, std::string> written_;
   std::string complaint_;
   Result<RecoveryReport> report_{RecoveryReport{}};

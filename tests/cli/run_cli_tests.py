@@ -109,16 +109,15 @@ class CliTest(unittest.TestCase):
         return str(self.programs / name)
 
     def spillway(self, *arguments, environment=None, **more):
-        with subprocess.Popen([str(OPTIONS.build / "bin" / "spillway"), *map(str, arguments)], cwd=self.work,
-                              env={**self.environment, **(environment or {})}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, **more) as process:
-            self.pid = process.pid
-            try:
-                output, errors = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+        started = subprocess.Popen([str(OPTIONS.build / "bin" / "spillway"), *map(str, arguments)], cwd=self.work,
+                                   env={**self.environment, **(environment or {})}, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, **more)
+        self.pid = started.pid
+        try:
+            output, errors = started.communicate(timeout=60)
+        finally:
+            started.kill()
+        return subprocess.CompletedProcess(started.args, started.returncode, output, errors)
 
     def files(self):
         """Everything that exists, to see that nothing was created or removed. Of the jobs in shared memory, which others may
