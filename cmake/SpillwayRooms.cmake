@@ -12,7 +12,31 @@ if(SPILLWAY_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${SPILLWAY_SANITIZE}")
   target_compile_options(spillway_flags INTERFACE -fsanitize=${_sanitizers} -fno-sanitize-recover=all)
   target_link_options(spillway_flags INTERFACE -fsanitize=${_sanitizers})
+  if(SPILLWAY_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # What these find the address sanitizer finds too; they make half of the code.
+    target_compile_options(spillway_flags INTERFACE -fno-sanitize=null,object-size)
+  endif()
 endif()
+
+# spillway_test_program(TARGET): what every test program has. Under the sanitizers, whose builds are part of every check, the headers
+# that all tests include are compiled once; elsewhere each file must name what it uses.
+function(spillway_test_program target)
+  target_link_libraries(${target} PRIVATE GTest::gtest_main GTest::gmock)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # each test file has constants of its own
+  if(NOT SPILLWAY_SANITIZE OR SPILLWAY_SANITIZE MATCHES "fuzzer")
+    return()
+  endif()
+  if(NOT TARGET spillway_test_headers)
+    # A program, because only programs are compiled with the same options as programs.
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
+    add_executable(spillway_test_headers ${CMAKE_BINARY_DIR}/test_headers.cc)
+    set_target_properties(spillway_test_headers PROPERTIES UNITY_BUILD OFF)
+    target_link_libraries(spillway_test_headers PRIVATE spillway_flags fmt::fmt-header-only GTest::gtest)
+    target_precompile_headers(spillway_test_headers PRIVATE <gtest/gtest.h> <fmt/format.h> <filesystem> <fstream> <functional>
+      <map> <random> <thread>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM spillway_test_headers)
+endfunction()
 
 # spillway_room(NAME DEPS rooms... LINK libraries...)
 # Every src/NAME/*.cc except *_test.cc becomes spillway_NAME; the *_test.cc become the test program NAME_test.
@@ -32,8 +56,8 @@ function(spillway_room name)
   endif()
   if(SPILLWAY_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE spillway_${name} GTest::gtest_main GTest::gmock)
-    set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)  # each test file has constants of its own
+    target_link_libraries(${name}_test PRIVATE spillway_${name})
+    spillway_test_program(${name}_test)
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
 endfunction()

@@ -177,6 +177,8 @@ TEST(LoadSettings, BadFilesAreNamedWithTheLine) {
   EXPECT_THAT(error_of({}, testing::TempDir()), HasSubstr("configuration file"));
   const TemporaryFile broken("stage = 'none'\nmemory = \n");
   EXPECT_THAT(error_of({}, broken.path()), HasSubstr(broken.path() + ":2: not TOML"));
+  const TemporaryFile nameless("[=4");  // found by tests/fuzz/config_file_fuzz.cc: the parser asserted
+  EXPECT_THAT(error_of({}, nameless.path()), HasSubstr(nameless.path() + ":1: not TOML"));
   const TemporaryFile value("memory = '12 apples'\n");
   EXPECT_THAT(error_of({}, value.path()), HasSubstr(value.path() + ":1: memory: '12 apples' is not accepted"));
   for (const char* text : {"[memory]\nlimit = 3\n", "memory = 1.5\n", "files = [1]\n", "memory = 2020-01-01\n"}) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "storage/fault_backend.h"
 #include "storage/posix_backend.h"
@@ -168,7 +169,8 @@ TEST_F(DrainTest, TheTargetIsClosedBehindItsBytes) {
   ASSERT_EQ(order.size(), 2U);
   EXPECT_EQ(order[0], storage::Operation::write);
   EXPECT_EQ(order[1], storage::Operation::close);
-  while (!watched.expired()) usleep(100);  // the thread lets go of it right after
+  process.drain->finish();  // the thread lets go of it right after
+  EXPECT_TRUE(watched.expired());
 }
 
 TEST_F(DrainTest, DiscardDropsWhatLiesAboveAndKeepsTheRest) {
@@ -192,10 +194,16 @@ TEST_F(DrainTest, OlderBytesOfAnotherProcessGoFirst) {
   auto second = open("a");
   ASSERT_EQ(first->slot, second->slot);
   early.drain->pause();
+  std::atomic<int> writes{0};
+  plan_->set_observer([&](storage::Operation operation, const std::string&) {
+    writes += operation == storage::Operation::write ? 1 : 0;
+  });
   write(early, first, {0, 100}, 'a');
   write(late, second, {50, 100}, 'b');
   write(late, second, {500, 10}, 'c');
-  usleep(20000);
+  // The other's thread has looked at what is older and begun to wait for it.
+  while (node_->header().retired_waiters.load() == 0) std::this_thread::yield();
+  EXPECT_EQ(writes.load(), 0);
   EXPECT_EQ(content("a"), "");
   early.drain->resume();
   ASSERT_TRUE(late.drain->wait(second->slot, no_progress).ok());

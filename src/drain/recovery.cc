@@ -46,25 +46,38 @@ bool payload_checks(const RecordHeader& header, const std::byte* payload) {
          header.payload_hash.load(std::memory_order_relaxed) == XXH3_64bits(payload, header.payload_bytes);
 }
 
+bool known(RecordState state) { return state >= RecordState::filling && state <= RecordState::abandoned; }
+
 // Everything valid and not yet in its file, from all journals of the job.
 Contents read_contents(Node& node) {
   Contents contents;
   for (std::uint32_t process = 0; process < node.process_count(); ++process) {
     if (!node.has_journal(process)) continue;
     const std::shared_ptr<JournalMapping> journal = node.journal(process);
-    if (journal == nullptr || journal->header().magic != journal::kJournalMagic ||
-        journal->header().version != journal::kVersion) {
+    if (journal == nullptr) {
       contents.damage.push_back(fmt::format("{}: cannot be read", node.journal_path(process)));
       continue;
     }
     for (std::uint32_t i = 0; i < journal->header().segment_count; ++i) {
       const SegmentDescriptor& descriptor = journal->segment(i);
-      if (descriptor.state.load(std::memory_order_acquire) != SegmentState::in_use) continue;
+      const SegmentState state = descriptor.state.load(std::memory_order_acquire);
+      if (state == SegmentState::free || state == SegmentState::limbo) continue;
+      if (state != SegmentState::in_use) {
+        contents.damage.push_back(
+            fmt::format("{}: segment {}: its state does not check", node.journal_path(process), i));
+        continue;
+      }
       const SegmentBytes segment{journal->segment_data(i), descriptor.tail.load(std::memory_order_acquire),
                                  journal->header().segment_bytes};
       const Status status = journal::walk_segment(segment, [&](const RecordView& record, std::uint64_t offset) {
         const std::uint32_t file = record.header->file;
-        if (file >= journal::kFilesMax || !Journal::valid(node, *record.header)) return true;
+        if (file == journal::kNone) return true;
+        if (file >= journal::kFilesMax || !known(record.header->state.load(std::memory_order_acquire))) {
+          contents.damage.push_back(fmt::format("{}: segment {}, record at {}: its state does not check",
+                                                node.journal_path(process), i, offset));
+          return true;
+        }
+        if (!Journal::valid(node, *record.header)) return true;
         FoundRecord found{record, payload_checks(*record.header, record.payload)};
         if (!found.sound) {
           contents.damage.push_back(

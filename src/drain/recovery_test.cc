@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "drain/drain.h"
 #include "storage/fault_backend.h"
@@ -288,7 +289,8 @@ TEST_F(RecoveryTest, NothingCompleteIsLostWheneverTheProcessIsKilled) {
       writes.push_back({{offset, 1 + static_cast<std::int64_t>(random() % 3000)}, static_cast<char>('A' + i % 50)});
     }
     returned->store(0);
-    const auto delay_us = static_cast<useconds_t>(random() % 4000);
+    const int writes_first = static_cast<int>(random() % (writes.size() + 1));
+    const std::uint64_t yields_then = random() % 100;
     const std::string name = "f" + std::to_string(round);
     const pid_t child = start(name, [&](Worker& worker) {
       base::Activity activity(base::system_clock());
@@ -316,7 +318,13 @@ TEST_F(RecoveryTest, NothingCompleteIsLostWheneverTheProcessIsKilled) {
       }
       pause();
     });
-    usleep(delay_us);  // the moment of death, not a wait for anything
+    // The moment of death: so many writes have returned, and the drain is somewhere.
+    siginfo_t ended{};
+    while (returned->load() < writes_first &&
+           waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
+      std::this_thread::yield();
+    }
+    for (std::uint64_t i = 0; i < yields_then; ++i) std::this_thread::yield();
     kill(child, SIGKILL);
     wait_killed(child);
     const int complete = returned->load();

@@ -125,7 +125,7 @@ void OpenFile::choose_staging() {
 Status OpenFile::close() {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "close", path());
-  Status mine = background_error(Asked::by_all);
+  Status mine = own_background_error();
   if (mode_.delete_on_close) {
     mine = comm::agree(*comm_, mine);  // by all ranks: nobody uses the file any more
     context_.runtime.drain().discard(context_.slot(), 0);
@@ -232,28 +232,38 @@ collective::Call OpenFile::call_for(const Transfer& transfer) const {
   return call;
 }
 
-Status OpenFile::background_error(Asked asked) {
+Status OpenFile::report(const char* what) const {
+  const journal::PackedError error =
+      context_.runtime.node().file(context_.slot()).error.load(std::memory_order_acquire);
+  return Status(static_cast<Code>(error.code), fmt::format("{} in the background (errno {})", what, error.errno_value))
+      .on_path(path());
+}
+
+// Alone: what is stuck elsewhere counts too. In a collective call every rank with something stuck makes its own attempt and tells;
+// what another one holds is not known before it has tried.
+Status OpenFile::background_error() {
+  if (Status status = own_background_error(); !status) return status;
+  return others_background_error();
+}
+
+Status OpenFile::own_background_error() {
   const journal::FileSlot& slot = context_.runtime.node().file(context_.slot());
-  const journal::PackedError error = slot.error.load(std::memory_order_acquire);
-  const auto report = [&](const char* what) {
-    return Status(static_cast<Code>(error.code),
-                  fmt::format("{} in the background (errno {})", what, error.errno_value))
-        .on_path(path());
-  };
-  if (error.epoch != seen_error_epoch_) {
-    seen_error_epoch_ = error.epoch;
+  const std::uint32_t epoch = slot.error.load(std::memory_order_acquire).epoch;
+  if (epoch != seen_error_epoch_) {
+    seen_error_epoch_ = epoch;
     return report("an earlier write failed");
   }
   if (slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
   // Reported before, and not over yet as far as we know: see whether it is.
   drain::Drain& drain = context_.runtime.drain();
   drain.retry(context_.slot());
-  if (Status status = drain.wait(context_.slot(), context_.progress()); !status) {
-    seen_error_epoch_ = slot.error.load(std::memory_order_acquire).epoch;
-    return status;
-  }
-  // Of what another rank of this very call holds nothing is known before it has tried; it speaks for itself.
-  if (asked == Asked::by_all || slot.stuck_owners.load(std::memory_order_relaxed) == 0) return {};
+  Status status = drain.wait(context_.slot(), context_.progress());
+  if (!status) seen_error_epoch_ = slot.error.load(std::memory_order_acquire).epoch;
+  return status;
+}
+
+Status OpenFile::others_background_error() const {
+  if (context_.runtime.node().file(context_.slot()).stuck_owners.load(std::memory_order_relaxed) == 0) return {};
   return report("an earlier write of another process failed");
 }
 
@@ -272,7 +282,7 @@ Status OpenFile::write(const Transfer& transfer) {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "write", path(), transfer.length);
   Status status = check(transfer, true);
-  if (status.ok()) status = background_error(Asked::alone);
+  if (status.ok()) status = background_error();
   if (!status) return status;
   choose_staging();
   const collective::Call call = call_for(transfer);
@@ -300,7 +310,7 @@ Status OpenFile::write_all(const Transfer& transfer) {
   const TraceScope scope(context_.runtime, "write_all", path(), transfer.length);
   Transfer checked = transfer;
   checked.precondition = check(transfer, true);
-  if (checked.precondition.ok()) checked.precondition = background_error(Asked::by_all);
+  if (checked.precondition.ok()) checked.precondition = own_background_error();
   choose_staging();
   const collective::Call call = call_for(checked);
   Status status;

@@ -99,10 +99,11 @@ class OpenFile {
   [[nodiscard]] bool atomicity() const { return atomic_; }
 
  private:
-  // Collective: every rank with something stuck makes its own attempt and tells. Alone: what is stuck elsewhere counts too.
-  enum class Asked { by_all, alone };
-  // A background failure that this handle has to report now.
-  Status background_error(Asked asked);
+  // One that is new, or of this process; one that other processes of the node still have.
+  Status own_background_error();
+  Status background_error();
+  [[nodiscard]] Status others_background_error() const;
+  [[nodiscard]] Status report(const char* what) const;
   OpenFile(Parts parts, const OpenMode& mode, const Hints& hints);
   Status open_target(const std::string& path);
   Status register_target(const std::string& path);

@@ -95,7 +95,7 @@ Status OpenFile::set_size(std::int64_t bytes, const Status& mine) {
   if (checked.ok() && mode_.access == storage::Access::read_only) {
     checked = Status(Code::read_only, "the file was opened for reading only").on_path(path());
   }
-  if (checked.ok()) checked = background_error(Asked::by_all);
+  if (checked.ok()) checked = own_background_error();
   Result<std::int64_t> agreed = same_everywhere(bytes, checked, "the size");
   if (!agreed) return agreed.status();
 
@@ -126,13 +126,19 @@ Status OpenFile::preallocate(std::int64_t bytes, const Status& mine) {
 Status OpenFile::sync() {
   const InsideCall inside(context_.runtime);
   const TraceScope scope(context_.runtime, "sync", path());
-  Status mine = background_error(Asked::by_all);
+  Status mine = own_background_error();
   if (mine.ok() && mode_.access == storage::Access::read_only) {
     mine = Status(Code::read_only, "the file was opened for reading only").on_path(path());
   }
-  if (mine.ok()) mine = drain_all();
-  if (mine.ok()) mine = context_.storage().sync();
-  Status status = comm::agree(*comm_, mine);  // by all ranks
+  // Whatever has failed, the rest is written, so that no failure that belongs to this call shows only in the next one.
+  const Status drained = drain_all();
+  Status status = comm::agree(*comm_, mine.ok() ? drained : mine);  // by all ranks
+  if (status.ok()) {
+    // Every rank of the handle has tried again by now: who is still stuck is nobody here.
+    mine = others_background_error();
+    if (mine.ok()) mine = context_.storage().sync();
+    status = comm::agree(*comm_, mine);  // by all ranks
+  }
   mark_reported(status);
   return status;
 }

@@ -1,12 +1,7 @@
 #include "journal/journal.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -25,55 +20,8 @@ namespace {
 constexpr std::uint64_t kWorthwhileBytes = 64 * 1024;
 // Payloads of this size and above are aligned to pages like their place in the file, so that they can be drained directly.
 constexpr std::uint64_t kAlignedPayloadMin = 64 * 1024;
-// Pages taken before anything else: one segment for records, one for scratch. With them every write can be finished, however full
-// shared memory becomes.
-constexpr std::uint32_t kReservedSegments = 2;
 // Taken ahead of the first write; more as more turns out to be used.
 constexpr std::int64_t kPrefaultedBytesMin = 64 << 20;
-
-struct FileLayout {
-  std::uint64_t segments_offset;
-  std::uint64_t data_offset;
-  std::uint64_t segment_bytes;
-  std::uint64_t file_bytes;
-  std::uint32_t segment_count;
-};
-
-FileLayout layout_for(std::int64_t segment_payload_bytes, std::int64_t capacity_bytes, std::int64_t scratch_bytes) {
-  FileLayout layout{};
-  const std::int64_t scratch = base::round_up(scratch_bytes, segment_payload_bytes);
-  layout.segment_count =
-      static_cast<std::uint32_t>((std::max(capacity_bytes, segment_payload_bytes) + scratch) / segment_payload_bytes);
-  layout.segment_count = std::max(layout.segment_count, kReservedSegments);
-  layout.segment_bytes =
-      base::round_up(static_cast<std::uint64_t>(segment_payload_bytes), kPageBytes) + kSegmentSlackBytes;
-  const std::uint64_t pending_end = kPageBytes + kFilesMax * sizeof(FilePending);
-  layout.segments_offset = base::round_up(pending_end, kPageBytes);
-  layout.data_offset =
-      base::round_up(layout.segments_offset + layout.segment_count * sizeof(SegmentDescriptor), kPageBytes);
-  layout.file_bytes = layout.data_offset + layout.segment_count * layout.segment_bytes;
-  return layout;
-}
-
-Result<base::Mapping> make_file(const std::string& path, const JournalOptions& options, FileLayout& layout) {
-  base::UniqueFd fd = base::above_stdio(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return Status::from_errno(errno, "create").on_path(path);
-  // As long as this lock is held the journal has an owner; it goes with the process, however that ends. Not inherited by fork.
-  struct flock request {};
-  request.l_type = F_WRLCK;
-  request.l_whence = SEEK_SET;
-  if (fcntl(fd.get(), F_SETLK, &request) != 0) return Status::from_errno(errno, "lock").on_path(path);
-  // Address space may be limited where memory is not: take what can be had.
-  for (std::int64_t capacity = options.capacity_bytes;; capacity /= 2) {
-    layout = layout_for(options.segment_payload_bytes, capacity, options.scratch_bytes);
-    if (ftruncate(fd.get(), static_cast<off_t>(layout.file_bytes)) != 0)
-      return Status::from_errno(errno, "size").on_path(path);
-    Result<base::Mapping> mapping = base::Mapping::map(std::move(fd), layout.file_bytes);
-    if (mapping.ok() || capacity < options.segment_payload_bytes) return mapping;
-    fd = base::above_stdio(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd.valid() || fcntl(fd.get(), F_SETLK, &request) != 0) return Status::from_errno(errno, "open").on_path(path);
-  }
-}
 
 }  // namespace
 
@@ -83,33 +31,17 @@ Result<std::unique_ptr<Journal>> Journal::create(Node& node, const JournalOption
   std::unique_ptr<Journal> journal(new Journal(node, options));
   journal->process_ = *process;
 
-  const std::string path = node.journal_path(*process);
-  FileLayout layout{};
-  Result<base::Mapping> mapping = make_file(path, options, layout);
-  Status ready = mapping.status();
-  if (ready.ok()) ready = mapping->populate(0, layout.data_offset + kReservedSegments * layout.segment_bytes);
-  if (!ready) {
-    unlink(path.c_str());
+  Result<base::Mapping> mapping = create_journal_file(node.journal_path(*process), *process, options);
+  if (!mapping) {
     node.forget_process(*process);
-    return ready.on_path(path);
+    return mapping.status();
   }
-  JournalHeader& header = *reinterpret_cast<JournalHeader*>(mapping->data());
-  header.version = kVersion;
-  header.process = *process;
-  header.rank = options.rank;
-  header.pid = static_cast<std::uint32_t>(getpid());
-  header.segment_bytes = layout.segment_bytes;
-  header.segment_count = layout.segment_count;
-  header.pending_offset = kPageBytes;
-  header.segments_offset = layout.segments_offset;
-  header.data_offset = layout.data_offset;
-  header.magic = kJournalMagic;
-
   journal->mapping_ = std::make_shared<JournalMapping>(std::move(mapping).value());
   {
     base::MutexLock lock(journal->mutex_);
-    journal->segments_.resize(layout.segment_count);
-    for (std::uint32_t i = layout.segment_count; i > kReservedSegments; --i) journal->untouched_.push_back(i - 1);
+    const std::uint32_t segments = journal->mapping_->header().segment_count;
+    journal->segments_.resize(segments);
+    for (std::uint32_t i = segments; i > kReservedSegments; --i) journal->untouched_.push_back(i - 1);
     for (std::uint32_t i = 0; i < kReservedSegments; ++i) journal->free_.push_back(i);
   }
   node.publish_journal(*process, journal->mapping_);
@@ -420,7 +352,7 @@ bool Journal::valid(const Node& node, const RecordHeader& header) {
     case RecordState::committed:
       return true;
     case RecordState::filling:
-      return header.commit_kind == CommitKind::by_team &&
+      return header.commit_kind == CommitKind::by_team && node.has_word(header.team_offset) &&
              team_has_committed(node.block(header.team_offset), header.commit_number);
     case RecordState::retired:
     case RecordState::abandoned:

@@ -13,16 +13,10 @@
 #include "base/status.h"
 #include "extent/extent.h"
 #include "extent/interval_index.h"
+#include "journal/journal_file.h"
 #include "journal/node.h"
 
 namespace spillway::journal {
-
-struct JournalOptions {
-  std::int64_t segment_payload_bytes = 4 << 20;  // the largest record payload: the drain's piece (ABT §3.2)
-  std::int64_t capacity_bytes = 0;               // upper bound of any limit; address space only
-  std::int64_t scratch_bytes = 16 << 20;         // for scratch records, beside the limit
-  int rank = 0;
-};
 
 // Where a record lies in its owner's journal.
 struct RecordId {

@@ -36,7 +36,7 @@ struct ProcessEntry {
 };
 
 // The last background failure of a file.
-struct PackedError {
+struct alignas(8) PackedError {  // so that every compiler reads it in one piece
   std::uint16_t code;
   std::uint16_t errno_value;
   std::uint32_t epoch;  // counts failures of this file; 0: none ever

@@ -16,6 +16,7 @@
 
 #include "base/futex.h"
 #include "base/units.h"
+#include "journal/journal_file.h"
 
 namespace spillway::journal {
 namespace {
@@ -181,7 +182,12 @@ Status Node::map_tables(bool create) {
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
   mapping_ = std::move(mapping).value();
-  if (found.magic == kNodeMagic) return found.version == kVersion ? Status() : other_version;
+  if (found.magic == kNodeMagic) {
+    if (found.version != kVersion) return other_version;
+    // What every loop over the tables relies on.
+    const bool sound = process_count() <= kProcessesMax && header().files <= kFilesMax;
+    return sound ? Status() : Status(Code::corrupt, fmt::format("the tables of {} do not check", path));
+  }
   if (found.magic != 0) return other_version;
   // New, or its maker died on the way: nobody has used it.
   if (!create) return mapping_.populate(0, sizeof(NodeHeader)).on_path(path);
@@ -233,6 +239,8 @@ Result<std::uint32_t> Node::add_process(int rank) {
   process(index).pid = static_cast<std::uint32_t>(getpid());
   process(index).rank = rank;
   header().processes.store(index + 1, std::memory_order_release);
+  base::MutexLock own_lock(mutex_);
+  own_.insert(index);
   return index;
 }
 
@@ -312,6 +320,7 @@ std::shared_ptr<JournalMapping> Node::journal(std::uint32_t process_index) {
   if (fstat(fd->get(), &st) != 0) return nullptr;
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), static_cast<std::size_t>(st.st_size));
   if (!mapping) return nullptr;
+  if (!check_journal_file(*mapping, process_index)) return nullptr;  // damaged: recovery reports it
   known = std::make_shared<JournalMapping>(std::move(mapping).value());
   return known;
 }
@@ -319,7 +328,12 @@ std::shared_ptr<JournalMapping> Node::journal(std::uint32_t process_index) {
 bool Node::alive(std::uint32_t process_index) const {
   const ProcessEntry& entry = process(process_index);
   if (entry.live.load(std::memory_order_acquire) != kLive) return true;  // not started yet, or left in order
-  if (entry.pid == static_cast<std::uint32_t>(getpid())) return true;
+  {
+    // Not by its PID: a dead process of another PID namespace, or of before, may have had ours. And not by the lock below, which does
+    // not tell a process of its own locks.
+    base::MutexLock lock(mutex_);
+    if (own_.count(process_index) > 0) return true;
+  }
   // The owner holds a lock on its journal for as long as it lives, whatever PID namespace it is in.
   Result<base::UniqueFd> fd = open_file(journal_path(process_index), O_RDWR);
   if (!fd) return entry.live.load(std::memory_order_acquire) != kLive;
@@ -444,6 +458,10 @@ void Node::release_file(std::uint32_t slot) {
 }
 
 // --- small shared blocks ---
+
+bool Node::has_word(std::uint64_t offset) const {
+  return offset >= kArenaOffset && offset <= kNodeBytes - sizeof(std::uint32_t) && offset % sizeof(std::uint32_t) == 0;
+}
 
 Result<std::uint64_t> Node::allocate_block(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max<std::size_t>(bytes, kPageBytes));

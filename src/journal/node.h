@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,7 @@ class Node {
   [[nodiscard]] std::string journal_path(std::uint32_t process) const;
   [[nodiscard]] std::uint32_t process_count() const;
   [[nodiscard]] ProcessEntry& process(std::uint32_t i) const;
-  // The journal of a process that published one; null for others.
+  // The journal of a process that published one; null for others, and where its header does not check.
   std::shared_ptr<JournalMapping> journal(std::uint32_t process);
   // False when the process is known to have died without leaving.
   [[nodiscard]] bool alive(std::uint32_t process) const;
@@ -118,6 +119,8 @@ class Node {
   // Zeroed, 64-byte aligned.  Fails: no_space.
   Result<std::uint64_t> allocate_block(std::size_t bytes);
   void free_block(std::uint64_t offset, std::size_t bytes);
+  // Whether 32 bits at this offset can belong to a block.
+  [[nodiscard]] bool has_word(std::uint64_t offset) const;
   [[nodiscard]] void* block(std::uint64_t offset) const { return mapping_.data() + offset; }
 
   // Wakes those who wait for records to be retired, and waits for that: returns after a change since `seen`, or after timeout_ns.
@@ -138,8 +141,9 @@ class Node {
   base::UniqueFd lock_fd_;  // the file `lock`: held while processes come and go
   bool leaves_ = false;     // one of the job's own, not somebody who looks at what was left behind
   mutable base::Mapping mapping_;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::vector<std::shared_ptr<JournalMapping>> journals_ SPILLWAY_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> own_ SPILLWAY_GUARDED_BY(mutex_);  // processes that this object added
 };
 
 // While one exists in a process, segments that the process might be reading are not recycled by their owners. Held for the time

@@ -65,6 +65,7 @@ class CliTest(unittest.TestCase):
         for name in ("bin", "work", "tmp", "shm"):
             (self.root / name).mkdir()
         self.work = self.root / "work"
+        self.pid = 0  # of the last spillway started
         self.record = self.root / "record"
         self.programs = OPTIONS.build / "cli_fixtures" / "bin"
         for name, family in (("mpiexec", "hydra"), ("mpirun", "prrte"), ("mpirun.old", "orte"), ("srun", "srun"),
@@ -94,14 +95,21 @@ class CliTest(unittest.TestCase):
         return str(self.programs / name)
 
     def spillway(self, *arguments, environment=None, **more):
-        return subprocess.run([str(OPTIONS.build / "bin" / "spillway"), *map(str, arguments)], cwd=self.work,
-                              env={**self.environment, **(environment or {})}, capture_output=True, text=True,
-                              timeout=60, check=False, **more)
+        started = subprocess.Popen([str(OPTIONS.build / "bin" / "spillway"), *map(str, arguments)], cwd=self.work,
+                                   env={**self.environment, **(environment or {})}, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, **more)
+        self.pid = started.pid
+        try:
+            output, errors = started.communicate(timeout=60)
+        finally:
+            started.kill()
+        return subprocess.CompletedProcess(started.args, started.returncode, output, errors)
 
     def files(self):
-        """Everything that exists, to see that nothing was created or removed."""
+        """Everything that exists, to see that nothing was created or removed. Of the jobs in shared memory, which others may
+        come and go with meanwhile, those that the last spillway here could have made: its PID is in their names."""
         return sorted(str(path) for path in self.root.rglob("*")) + sorted(
-            str(path) for path in Path("/dev/shm").glob(f"spillway-{os.getuid()}/*"))
+            str(path) for path in Path("/dev/shm").glob(f"spillway-{os.getuid()}/*-{self.pid}-*"))
 
     def refused(self, arguments, *parts, environment=None, **more):
         """Runs, and checks that it was refused with these words, that nothing started and nothing was created."""

@@ -1,22 +1,13 @@
-// Whole files over ranks as threads: random programs of MPI-IO operations compared with a byte array, faults, overflow.
+// Random programs of MPI-IO operations over ranks as threads, compared with a byte array.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <csignal>
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <mutex>
 #include <random>
-#include <thread>
+#include <string>
+#include <vector>
 
-#include "comm/thread_comm.h"
-#include "file/open_file.h"
-#include "storage/fault_backend.h"
-#include "storage/posix_backend.h"
+#include "file/test_cluster.h"
 
 namespace spillway::file {
 namespace {
@@ -26,113 +17,12 @@ unsigned long test_seed() {
   return text != nullptr ? std::strtoul(text, nullptr, 10) : 20261120;
 }
 
-struct Shape {
-  int nodes = 1;
-  int ranks_per_node = 1;
-  base::Stage stage = base::Stage::memory;
-  std::int64_t memory_bytes = 1 << 20;
-  base::AlgorithmChoice algorithm = base::AlgorithmChoice::automatic;
-  base::ClosePolicy close = base::ClosePolicy::deferred;
-};
 std::string name_of_shape(const Shape& shape) {
   std::string name = std::to_string(shape.nodes) + "x" + std::to_string(shape.ranks_per_node);
   name += shape.stage == base::Stage::none ? "_none" : "_memory" + std::to_string(shape.memory_bytes);
   if (shape.algorithm == base::AlgorithmChoice::two_phase) name += "_two_phase";
   if (shape.algorithm == base::AlgorithmChoice::individual) name += "_individual";
   return name;
-}
-
-// A small cluster in one process: nodes with their shared memory, one runtime per rank, a common directory.
-class Cluster {
- public:
-  explicit Cluster(const Shape& shape) : shape_(shape) {
-    std::string name = std::filesystem::temp_directory_path() / "spillway-file-XXXXXX";
-    directory_ = mkdtemp(name.data());
-    backend_ = storage::make_fault_backend(
-        std::shared_ptr<storage::Backend>(storage::make_posix_backend(base::DirectIo::off)), plan_);
-    base::Settings settings;
-    settings.stage = shape.stage;
-    settings.memory_bytes = shape.memory_bytes;
-    settings.algorithm = shape.algorithm;
-    settings.close = shape.close;
-    settings.between_nodes = base::BetweenNodes::staged;
-    settings.drain_bytes = 64 * 1024;
-    settings.cycle_bytes = 128 * 1024;
-    settings_ = settings;
-    std::vector<int> node_of;
-    for (int rank = 0; rank < ranks(); ++rank) node_of.push_back(rank % shape.nodes);
-    std::vector<void*> blocks;
-    for (int node = 0; node < shape.nodes; ++node) {
-      nodes_.push_back(std::move(*journal::Node::attach(directory_, "node" + std::to_string(node))));
-      team_offsets_.push_back(*nodes_.back()->allocate_block(comm::Team::block_bytes(shape.ranks_per_node)));
-      blocks.push_back(nodes_.back()->block(team_offsets_.back()));
-    }
-    world_ = std::make_unique<comm::ThreadWorld>(node_of, blocks);
-    for (int rank = 0; rank < ranks(); ++rank) {
-      Result<std::unique_ptr<Runtime>> runtime = Runtime::start(
-          node(rank),
-          {.settings = settings, .rank = rank, .node_processes = shape.ranks_per_node, .backend = backend_});
-      EXPECT_TRUE(runtime.ok()) << runtime.status().to_string();
-      runtimes_.push_back(std::move(runtime).value());
-    }
-  }
-  ~Cluster() {
-    runtimes_.clear();
-    world_.reset();
-    nodes_.clear();
-    std::filesystem::remove_all(directory_);
-  }
-
-  [[nodiscard]] int ranks() const { return shape_.nodes * shape_.ranks_per_node; }
-  [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  [[nodiscard]] storage::FaultPlan& faults() { return *plan_; }
-  [[nodiscard]] Runtime& runtime(int rank) { return *runtimes_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] const base::Settings& settings() const { return settings_; }
-
-  // Runs body(rank, open) on a thread per rank; open(name, mode) is collective.
-  using Open = std::function<std::unique_ptr<OpenFile>(const std::string&, const OpenMode&)>;
-  void run(const std::function<void(int rank, const Open& open)>& body) {
-    comm::run_ranks(*world_, [&](comm::Communicator& comm) {
-      const int rank = comm.rank();
-      body(rank, [&](const std::string& name, const OpenMode& mode) {
-        OpenFile::Parts parts{
-            runtime(rank), world_->make(rank),
-            team_offsets_[static_cast<std::size_t>(rank % shape_.nodes)] + comm::Team::kCommitWordOffset,
-            std::make_unique<comm::LocalSharedCounter>(shared_pointer_)};
-        Result<std::unique_ptr<OpenFile>> file =
-            OpenFile::open(std::move(parts), path(name), mode, Hints(settings_, ranks(), false));
-        EXPECT_TRUE(file.ok()) << file.status().to_string();
-        return std::move(file).value();
-      });
-    });
-  }
-  // Everything drained: the bytes of the file as another program reads them.
-  [[nodiscard]] std::string content(const std::string& name) {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  journal::Node& node(int rank) { return *nodes_[static_cast<std::size_t>(rank % shape_.nodes)]; }
-
-  Shape shape_;
-  std::string directory_;
-  base::Settings settings_;
-  std::shared_ptr<storage::FaultPlan> plan_ = std::make_shared<storage::FaultPlan>();
-  std::shared_ptr<storage::Backend> backend_;
-  std::vector<std::unique_ptr<journal::Node>> nodes_;
-  std::vector<std::uint64_t> team_offsets_;
-  std::unique_ptr<comm::ThreadWorld> world_;
-  std::vector<std::unique_ptr<Runtime>> runtimes_;
-  std::atomic<std::int64_t> shared_pointer_{0};
-};
-
-OpenFile::Transfer transfer(std::int64_t offset, const view::MemoryLayout& memory, std::int64_t length) {
-  OpenFile::Transfer result;
-  result.offset = offset;
-  result.memory = &memory;
-  result.length = length;
-  return result;
 }
 
 class EveryShape : public testing::TestWithParam<Shape> {};
@@ -341,93 +231,6 @@ TEST_P(EveryShape, RandomProgramsAgainstAByteArray) {
     ASSERT_TRUE(file->close().ok());
   });
   EXPECT_EQ(cluster.content("data"), model.text());
-}
-
-// A process of the job was killed and the launcher left the others running: what it had written stays pending until recovery.
-TEST(DeadPeer, AWriteBehindItsBytesFailsInsteadOfWaitingForEver) {
-  std::string name = std::filesystem::temp_directory_path() / "spillway-file-XXXXXX";
-  const std::string directory = mkdtemp(name.data());
-  const std::string path = directory + "/data";
-  std::ofstream(path) << "old";
-  const std::shared_ptr<storage::Backend> backend = storage::make_posix_backend(base::DirectIo::off);
-  const storage::FileIdentity identity = backend->attributes(path)->identity;
-  const pid_t child = fork();
-  if (child == 0) {
-    const auto node = std::move(*journal::Node::attach(directory, "job"));
-    const auto journal = std::move(*journal::Journal::create(*node, {.capacity_bytes = 16 << 20}));
-    journal->set_limit(16 << 20);
-    const auto runs = extent::ExtentList::from_unsorted({{0, 100}});
-    extent::RunCursor cursor{&runs, 0, 0};
-    const auto slot = *node->acquire_file({identity.device, identity.inode}, path);
-    const auto appended = journal->append(cursor, {slot, {}, INT64_MAX});
-    journal->commit(appended.value().id);
-    kill(getpid(), SIGKILL);
-    _exit(1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status)) << status;
-
-  const auto node = std::move(*journal::Node::attach(directory, "job"));
-  base::Settings settings;
-  settings.stage = base::Stage::none;
-  auto runtime = std::move(*Runtime::start(*node, {.settings = settings, .backend = backend}));
-  comm::ThreadWorld world({0});
-  std::atomic<std::int64_t> shared_pointer{0};
-  auto file = std::move(
-      *OpenFile::open({*runtime, world.make(0), 0, std::make_unique<comm::LocalSharedCounter>(shared_pointer)}, path,
-                      {}, Hints(settings, 1, false)));
-  std::byte bytes[100] = {};
-  const view::MemoryLayout memory = view::MemoryLayout::contiguous_bytes(bytes, sizeof bytes);
-  EXPECT_EQ(file->write(transfer(50, memory, 100)).code(), Code::peer_lost);
-  EXPECT_TRUE(file->write(transfer(100, memory, 100)).ok());  // beside them
-  EXPECT_TRUE(file->close().ok());
-  runtime.reset();
-  node->leave();
-  std::filesystem::remove_all(directory);
-}
-
-// Recovery may run in any directory.
-TEST(Open, TheNameThatRecoveryUsesIsAbsolute) {
-  Cluster cluster({});
-  const std::string relative = std::filesystem::relative(cluster.path("data")).string();
-  ASSERT_NE(relative.front(), '/');
-  comm::ThreadWorld world({0});
-  std::atomic<std::int64_t> shared_pointer{0};
-  auto file = std::move(*OpenFile::open(
-      {cluster.runtime(0), world.make(0), 0, std::make_unique<comm::LocalSharedCounter>(shared_pointer)}, relative,
-      {.create = true}, Hints(cluster.settings(), 1, false)));
-  const storage::FileIdentity identity = cluster.runtime(0).backend().attributes(cluster.path("data"))->identity;
-  journal::Node& node = cluster.runtime(0).node();
-  const std::string named = node.file_path(*node.find_file({identity.device, identity.inode}));
-  EXPECT_EQ(named.front(), '/');
-  EXPECT_TRUE(std::filesystem::equivalent(named, cluster.path("data")));
-  EXPECT_TRUE(file->close().ok());
-}
-
-// What the program waits in a drained close is not hidden: it must count as time inside a call.
-TEST(DrainedClose, ItsWaitCounts) {
-  Cluster cluster({.close = base::ClosePolicy::drained});
-  std::atomic<bool> closing{false};
-  std::atomic<bool> counted{false};
-  cluster.faults().set_observer([&](storage::Operation operation, const std::string&) {
-    if (operation != storage::Operation::write) return;
-    // Holds the write up until the close is seen to be inside a call, or for so long that it never will be.
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!counted && std::chrono::steady_clock::now() < give_up) {
-      counted = closing && cluster.runtime(0).node().header().calls_inside.load() > 0;
-      std::this_thread::yield();
-    }
-  });
-  cluster.run([&](int, const Cluster::Open& open) {
-    auto file = open("data", {.create = true});
-    std::byte bytes[100] = {};
-    const view::MemoryLayout memory = view::MemoryLayout::contiguous_bytes(bytes, sizeof bytes);
-    ASSERT_TRUE(file->write(transfer(0, memory, 100)).ok());
-    closing = true;
-    ASSERT_TRUE(file->close().ok());
-  });
-  EXPECT_TRUE(counted);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryShape,
