@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "base/inside.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "mpi/api.h"
@@ -108,6 +109,7 @@ ErrorHandler inherited_handler() {
 int invoke(const ErrorHandler& handler, MPI_File file, int error) {
   if (error == MPI_SUCCESS || handler.handle == api().errors_return) return error;
   if (handler.function != nullptr) {
+    const base::Outside outside;
     handler.function(&file, &error);
     return error;
   }
@@ -121,8 +123,8 @@ int invoke(const ErrorHandler& handler, MPI_File file, int error) {
 int invoke_on_null(const Status& status) {
   const int error = error_class(status.code());
   ErrorHandler handler = inherited_handler();
-  const bool known = handler.function != nullptr || handler.handle == api().errors_return ||
-                     handler.handle == api().errors_are_fatal;
+  const bool known =
+      handler.function != nullptr || handler.handle == api().errors_return || handler.handle == api().errors_are_fatal;
   // The MPI's own call is for handlers that were not made through us only: Open MPI takes MPI_FILE_NULL there for a mistake, which is fatal.
   const int result = known ? invoke(handler, api().file_null, error) : error;
   if (!known) api().File_call_errhandler(api().file_null, error);
