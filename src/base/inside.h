@@ -14,7 +14,20 @@ class Inside {
   [[nodiscard]] static bool here() { return depth() > 0; }
 
  private:
+  friend class Outside;
   static int& depth();
+};
+
+// A function of the program that is called from inside: what it calls is intercepted as ever.
+class Outside {
+ public:
+  Outside() : depth_(Inside::depth()) { Inside::depth() = 0; }
+  ~Outside() { Inside::depth() = depth_; }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  int depth_;
 };
 
 }  // namespace spillway::base

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "base/log.h"
 
@@ -128,10 +129,12 @@ Status OpenFile::close() {
   Status mine = own_background_error();
   if (mode_.delete_on_close) {
     mine = comm::agree(*comm_, mine);  // by all ranks: nobody uses the file any more
-    context_.runtime.drain().discard(context_.slot(), 0);
     Status removed = comm_->rank() == 0 ? context_.runtime.backend().remove(path()) : Status();
     if (removed.code() == Code::no_such_file) removed = {};
-    return finish_close(comm::agree(*comm_, mine.ok() ? removed : mine));  // by all ranks
+    mine = comm::agree(*comm_, mine.ok() ? removed : mine);  // by all ranks
+    // The name may have been one of several, or a symbolic link: then the bytes are still wanted.
+    Result<storage::FileAttributes> left = context_.storage().attributes();
+    if (left.ok() && left->links == 0) context_.runtime.drain().discard(context_.slot(), 0);
   }
   if (mine.ok()) mine = closes_drained() ? drain_all() : grow_to_end();
   const Status closed = finish_close(comm::agree(*comm_, mine));  // by all ranks
@@ -175,12 +178,13 @@ Status OpenFile::finish_close(Status status) {
 
 Status OpenFile::remove(Runtime& runtime, const std::string& path) {
   Result<storage::FileAttributes> attributes = runtime.backend().attributes(path);
-  if (attributes.ok()) {
-    const storage::FileIdentity& identity = attributes->identity;
-    if (const auto slot = runtime.node().find_file({identity.device, identity.inode}))
-      runtime.drain().discard(*slot, 0);
-  }
-  return runtime.backend().remove(path);
+  std::optional<std::uint32_t> slot;
+  // Bytes are wanted as long as the file has another name; the file behind a symbolic link does not even lose one.
+  if (attributes.ok() && attributes->links == 1)
+    slot = runtime.node().find_file({attributes->identity.device, attributes->identity.inode});
+  Status status = runtime.backend().remove(path);
+  if (status.ok() && slot) runtime.drain().discard(*slot, 0);
+  return status;
 }
 
 // --- hints and view ---

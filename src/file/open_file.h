@@ -53,7 +53,7 @@ class OpenFile {
 
   // Collective. The file is closed for the program whatever is returned; its bytes may still be on their way (deferred close).
   Status close();
-  // Not collective. What is pending for it is dropped when nobody has it open.
+  // Not collective. What is pending for the file is dropped, unless it has another name.
   static Status remove(Runtime& runtime, const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return context_.target->path; }

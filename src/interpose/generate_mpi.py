@@ -38,7 +38,7 @@ def parse(text: str):
 def definition(by_hand: bool, returns: str, name: str, parameters: str, suffix: str) -> str:
     count, extent = FORMS[suffix]
     parameters = parameters.replace("COUNT ", f"{count} ").replace("EXTENT ", f"{extent} ")
-    arguments = [re.search(r"(\w+)$", part)[1] for part in parameters.split(",")]
+    arguments = [] if parameters == "void" else [re.search(r"(\w+)$", part)[1] for part in parameters.split(",")]
     symbol = name + suffix
     signature = f"{returns} {symbol}({parameters})"
     if by_hand:

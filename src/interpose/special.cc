@@ -47,6 +47,17 @@ int MPI_Errhandler_free(MPI_Errhandler* errhandler) {
   return guarded([&] { return mpi::free_errhandler(errhandler); });
 }
 
+// What the MPI does meanwhile, attributes of MPI_COMM_SELF for example, is the program's: not guarded.
+int MPI_Finalize() {
+  static const auto below = SPILLWAY_NEXT(MPI_Finalize);
+  const int error = below();
+  guarded([] {
+    mpi::Process::instance().finish();
+    return MPI_SUCCESS;
+  });
+  return error;
+}
+
 MPI_Fint MPI_File_c2f(MPI_File fh) {
   if (mpi::FileHandle* handle = mpi::find_handle(fh)) return mpi::to_fortran(*handle);
   static const auto below = SPILLWAY_NEXT(MPI_File_c2f);

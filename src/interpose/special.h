@@ -41,6 +41,7 @@ int MPI_File_close(MPI_File* fh);
 int MPI_File_delete(const char* filename, MPI_Info info);
 int MPI_File_create_errhandler(MPI_File_errhandler_function* function, MPI_Errhandler* errhandler);
 int MPI_Errhandler_free(MPI_Errhandler* errhandler);
+int MPI_Finalize();
 MPI_Fint MPI_File_c2f(MPI_File fh);
 MPI_File MPI_File_f2c(MPI_Fint fh);
 int MPI_File_toint(MPI_File fh);

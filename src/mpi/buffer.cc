@@ -67,7 +67,17 @@ Status TransferBuffer::convert_for_write(const void* buf) {
 
 Status TransferBuffer::finish_read(std::int64_t bytes) {
   if (!converted_) return {};
-  const std::int64_t count = bytes / type_->bytes;  // whole elements of the datatype: a part of one cannot be converted
+  const std::int64_t count = (bytes + type_->bytes - 1) / type_->bytes;
+  const std::int64_t missing = count * type_->bytes - bytes;
+  if (missing > 0) {
+    // The file ended in the midst of an element. MPI converts whole ones: what is missing comes from the program's memory.
+    std::vector<std::byte> last(static_cast<std::size_t>(type_->bytes));
+    const void* from = static_cast<const std::byte*>(program_buffer_) + (count - 1) * type_->extent;
+    MPI_Aint position = 0;
+    if (api().Pack_external(kExternal32, from, 1, datatype_, last.data(), type_->bytes, &position) != MPI_SUCCESS)
+      return Status(Code::io, "conversion from external32 failed");
+    std::copy(last.end() - missing, last.end(), packed_.begin() + bytes);
+  }
   for (std::int64_t done = 0; done < count;) {
     const int part = static_cast<int>(std::min<std::int64_t>(count - done, INT_MAX));
     void* into = static_cast<std::byte*>(program_buffer_) + done * type_->extent;

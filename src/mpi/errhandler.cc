@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "base/inside.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "mpi/api.h"
@@ -17,6 +18,8 @@ struct Known {
   int handed_out = 0;                                // by get_handler, and not given back
   int uses = 0;                                      // files of ours
   bool free_later = false;                           // the program gave its own up while it was in use
+
+  [[nodiscard]] bool unused() const { return uses == 0 && handed_out == 0; }
 };
 
 // MPICH's handles are numbers, Open MPI's pointers.
@@ -57,11 +60,12 @@ int free_errhandler(MPI_Errhandler* handle) {
       const bool ours = known.handed_out > 0;
       if (ours) --known.handed_out;
       if (!ours && known.uses > 0 && known.function != nullptr) known.free_later = true;
-      if (ours || known.free_later) {
+      const bool last = known.free_later && known.unused();
+      if ((ours || known.free_later) && !last) {
         *handle = api().errhandler_null;
         return MPI_SUCCESS;
       }
-      if (known.uses == 0) table().known.erase(found);
+      if (known.unused()) table().known.erase(found);
     }
   }
   return free_below(handle);
@@ -80,7 +84,8 @@ void release_handler(ErrorHandler& handler) {
     base::MutexLock lock(table().mutex);
     const auto found = table().known.find(handler.handle);
     if (found == table().known.end()) return;
-    free_now = --found->second.uses == 0 && found->second.free_later;
+    --found->second.uses;
+    free_now = found->second.unused() && found->second.free_later;
     if (free_now) table().known.erase(found);
   }
   if (free_now) free_below(&handler.handle);
@@ -104,6 +109,7 @@ ErrorHandler inherited_handler() {
 int invoke(const ErrorHandler& handler, MPI_File file, int error) {
   if (error == MPI_SUCCESS || handler.handle == api().errors_return) return error;
   if (handler.function != nullptr) {
+    const base::Outside outside;
     handler.function(&file, &error);
     return error;
   }
@@ -116,8 +122,14 @@ int invoke(const ErrorHandler& handler, MPI_File file, int error) {
 
 int invoke_on_null(const Status& status) {
   const int error = error_class(status.code());
-  api().File_call_errhandler(api().file_null, error);
-  return error;
+  ErrorHandler handler = inherited_handler();
+  const bool known =
+      handler.function != nullptr || handler.handle == api().errors_return || handler.handle == api().errors_are_fatal;
+  // The MPI's own call is for handlers that were not made through us only: Open MPI takes MPI_FILE_NULL there for a mistake, which is fatal.
+  const int result = known ? invoke(handler, api().file_null, error) : error;
+  if (!known) api().File_call_errhandler(api().file_null, error);
+  release_handler(handler);
+  return result;
 }
 
 }  // namespace spillway::mpi

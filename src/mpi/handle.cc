@@ -36,6 +36,11 @@ FileHandle* find_handle(MPI_File file) {
   return registry().handles.count(handle) != 0 ? handle : nullptr;
 }
 
+bool any_handle() {
+  base::MutexLock lock(registry().mutex);
+  return !registry().handles.empty();
+}
+
 void register_handle(std::unique_ptr<FileHandle> handle, MPI_File* file) {
   if (api().file_null_object != nullptr) std::memcpy(handle->foreign, api().file_null_object, kPredefinedBytes);
   *file = to_mpi(handle.get());

@@ -46,6 +46,7 @@ class FileHandle {
 MPI_File to_mpi(FileHandle* handle);
 // Ours, or null: any value may be asked for.
 FileHandle* find_handle(MPI_File file);
+[[nodiscard]] bool any_handle();
 
 // Makes the handle known; forgets and deletes it.
 void register_handle(std::unique_ptr<FileHandle> handle, MPI_File* file);

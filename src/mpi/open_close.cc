@@ -60,7 +60,14 @@ file::OpenMode mode_of(int amode) {
 // Pipes, terminals and devices are left to the MPI's own I/O.
 bool is_ordinary(const std::string& path) {
   struct stat st {};
-  return ::stat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode);
+  return ::stat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
+// open(2) itself would open it for reading.
+Status check_no_directory(const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) return {};
+  return Status(Code::bad_file_name, "is a directory").on_path(path);
 }
 
 // What each rank brings to an open.
@@ -137,7 +144,8 @@ int open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File
   if (context == nullptr) return mpi_error != MPI_SUCCESS ? mpi_error : forward();
 
   const int members = static_cast<int>(context->node_ranks().size());
-  const Status mine = check_amode(amode);
+  Status mine = check_amode(amode);
+  if (mine.ok() && context->rank() == 0) mine = check_no_directory(path);
   Request request{amode, mine.code(), context->rank() != 0 || is_ordinary(path), 0};
   if (context->member() == 0) {
     Result<std::uint64_t> block = context->node().allocate_block(HandleBlock::bytes(members));

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/summary.h"
 #include "mpi/api.h"
+#include "mpi/handle.h"
 #include "mpi/job.h"
 
 namespace spillway::mpi {
@@ -27,12 +28,16 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
 }
 int finalize_begins(MPI_Comm, int, void*, void*) {
   g_ending.store(true, std::memory_order_relaxed);
-  Process::instance().finish();
+  if (!any_handle()) Process::instance().finish();
   return MPI_SUCCESS;
 }
 
-// Attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize (MPI-4.1 §11.2.4).
+// Attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize (MPI-4.1 §11.2.4). A program that only has sessions has no
+// MPI_COMM_SELF, and no such moment either.
 void watch_for_finalize() {
+  int initialized = 0;
+  api().Initialized(&initialized);
+  if (initialized == 0) return;
   int keyval = MPI_KEYVAL_INVALID;
   api().Comm_create_keyval(&copy_nothing, &finalize_begins, &keyval, nullptr);
   api().Comm_set_attr(api().comm_self, keyval, nullptr);
@@ -93,12 +98,19 @@ bool Process::manages(const std::string& path) {
 }
 
 file::Runtime* Process::runtime() {
-  base::MutexLock lock(mutex_);
-  if (!tried_) {
-    tried_ = true;
-    start();
+  file::Runtime* runtime = nullptr;
+  bool started = false;
+  {
+    base::MutexLock lock(mutex_);
+    if (!tried_) {
+      tried_ = started = true;
+      start();
+    }
+    runtime = finished_ ? nullptr : runtime_.get();
   }
-  return finished_ ? nullptr : runtime_.get();
+  // Not under the lock: an MPI that objects may end the process here, and the end takes the lock.
+  if (started && runtime != nullptr) watch_for_finalize();
+  return runtime;
 }
 
 file::Runtime* Process::runtime_if_started() {
@@ -130,7 +142,6 @@ void Process::start() {
   }
   node_ = std::move(node).value();
   runtime_ = std::move(runtime).value();
-  watch_for_finalize();
 }
 
 void Process::say_why_not(const std::string& reason) {

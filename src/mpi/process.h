@@ -13,7 +13,8 @@
 namespace spillway::mpi {
 
 // This process's part of the job: settings, the node's memory, the runtime. Comes into being at the first open of a managed file, never
-// earlier, and ends when MPI_Finalize begins (an attribute of MPI_COMM_SELF is deleted then), or with the process.
+// earlier. It ends when MPI_Finalize begins (an attribute of MPI_COMM_SELF is deleted then); when it returns, if files are open at the begin:
+// libraries close theirs in such attributes of their own, which may come later; or with the process.
 // Threads: any.
 class Process {
  public:

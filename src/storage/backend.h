@@ -23,6 +23,7 @@ struct FileAttributes {
   std::int64_t birth_ns = 0;  // when it was made, which tells it from a later one of the same identity; 0: not known
   std::int64_t bytes = 0;
   std::int64_t block_bytes = 4096;  // preferred unit of I/O
+  std::int64_t links = 1;           // names it has; 0: it will be gone when nobody has it open any more
   bool regular = true;
 };
 
@@ -72,7 +73,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) = 0;
   virtual Status remove(const std::string& path) = 0;
-  // Without opening it.
+  // Without opening it. Of what carries the name itself: a symbolic link is not followed.
   virtual Result<FileAttributes> attributes(const std::string& path) = 0;
 };
 

@@ -134,10 +134,13 @@ TEST_P(BackendConformance, NamesAndIdentities) {
   EXPECT_EQ(backend_->attributes(path)->identity, file->attributes()->identity);
   auto other = opened(directory_.file("b"));
   EXPECT_NE(other->attributes()->identity, file->attributes()->identity);
+  EXPECT_EQ(file->attributes()->links, 1);
+  EXPECT_TRUE(backend_->remove(path).ok());
+  EXPECT_EQ(file->attributes()->links, 0);
+  EXPECT_EQ(other->attributes()->links, 1);
+  EXPECT_EQ(backend_->attributes(path).status().code(), Code::no_such_file);
   EXPECT_TRUE(file->close().ok());
   EXPECT_TRUE(other->close().ok());
-  EXPECT_TRUE(backend_->remove(path).ok());
-  EXPECT_EQ(backend_->attributes(path).status().code(), Code::no_such_file);
 }
 
 TEST_P(BackendConformance, LocksAreTakenAndGivenBack) {

@@ -14,6 +14,7 @@ namespace {
 struct Entry {
   std::uint64_t inode = 0;
   std::int64_t bytes = 0;
+  std::int64_t links = 1;
 };
 
 // Shared by the backend and its files, which may outlive it.
@@ -27,6 +28,7 @@ FileAttributes attributes_of(const Entry& entry) {
   FileAttributes attributes;
   attributes.identity = {0, entry.inode};
   attributes.bytes = entry.bytes;
+  attributes.links = entry.links;
   return attributes;
 }
 
@@ -84,14 +86,17 @@ class NullBackend final : public Backend {
         directory_->entries.erase(path);
         return Status(Code::no_such_file, fmt::format("open: No such file ({})", path));
       }
-      entry = std::make_shared<Entry>(Entry{directory_->next_inode++, 0});
+      entry = std::make_shared<Entry>(Entry{.inode = directory_->next_inode++});
     }
     return std::unique_ptr<File>(std::make_unique<NullFile>(directory_, entry));
   }
   Status remove(const std::string& path) override {
     base::MutexLock lock(directory_->mutex);
-    if (directory_->entries.erase(path) == 0)
+    const auto found = directory_->entries.find(path);
+    if (found == directory_->entries.end())
       return Status(Code::no_such_file, fmt::format("delete: No such file ({})", path));
+    found->second->links = 0;
+    directory_->entries.erase(found);
     return {};
   }
   Result<FileAttributes> attributes(const std::string& path) override {

@@ -39,6 +39,7 @@ FileAttributes attributes_of(const struct stat& st) {
   attributes.identity = {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino)};
   attributes.bytes = st.st_size;
   attributes.block_bytes = st.st_blksize;
+  attributes.links = static_cast<std::int64_t>(st.st_nlink);
   attributes.regular = S_ISREG(st.st_mode);
   return attributes;
 }
@@ -291,7 +292,7 @@ class PosixBackend final : public Backend {
 
   Result<FileAttributes> attributes(const std::string& path) override {
     struct stat st {};
-    if (::stat(path.c_str(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
+    if (::lstat(path.c_str(), &st) != 0) return Status::from_errno(errno, "stat").on_path(path);
     return attributes_of(st);
   }
 
