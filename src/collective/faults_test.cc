@@ -113,6 +113,7 @@ TEST_P(Faults, AcceptingFailsOnOneAggregatorInEachRound) {
   for (const int round : {1, 2, 5}) {
     run({.faults =
              [&](Rank& rank) {
+               rank.local.promises = rank.comm.rank() != victim();
                if (rank.comm.rank() == victim()) rank.write_landing.accept_fault = {round, Code::no_space};
              }},
         Code::no_space);

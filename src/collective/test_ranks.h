@@ -19,6 +19,8 @@ namespace spillway::collective {
 class MemoryLocalIo final : public LocalIo {
  public:
   explicit MemoryLocalIo(const MemoryPlace& place) : place_(place) {}
+  bool promises = false;  // that no write fails
+  bool held = false;
   Fault write_fault, read_fault, end_fault, flush_fault;
 
   Status write(const Call& call) override {
@@ -32,6 +34,15 @@ class MemoryLocalIo final : public LocalIo {
       }
     }
     return {};
+  }
+  bool hold(const Call&) override {
+    EXPECT_FALSE(held) << "held twice";
+    held = promises;
+    return held;
+  }
+  void release() override {
+    EXPECT_TRUE(held) << "released what was not held";
+    held = false;
   }
   Result<std::int64_t> read(const Call& call, std::int64_t end) override {
     if (Status status = read_fault.next("local read"); !status) return status;
