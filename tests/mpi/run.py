@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# spillway-test: mpi, about 70 s
+# spillway-test: mpi, about 60 s
 """The MPI front door does what MPI-4.1 chapter 14 says, under real MPIs, from an unmodified program's point of view.
 
 conformance.c runs its cases at several numbers of ranks, with bytes staged and not, with a buffer that is too small for
@@ -70,10 +70,12 @@ NATIVE = {
         "handles.hints": "hands on values it does not accept, and refuses MPI_INFO_NULL",
         "handles.internal_datarep": "does not know it",
         "nonblocking.among_others": "does not come back",
+        "nonblocking.every_start": "statuses of requests were never told that they are not cancelled",
         "nonblocking.split_mistakes": "crashes",
         "pointers.ordered": "MPI_SEEK_END of the shared pointer leaves the view's displacement out",
         "pointers.seeking": "MPI_SEEK_END counts the gaps of a view",
         "pointers.sequential": "the mode changes nothing",
+        "pointers.short_reads": "collective reads count bytes that are not in the file",
         "sizes.preallocated": "preallocates by writing, over bytes of other ranks",
     },
 }
@@ -112,18 +114,19 @@ class Conformance(unittest.TestCase):
 
     def test_under_mpich(self) -> None:
         for ranks in RANKS:
-            for stage in STAGES:
+            for stage in STAGES if ranks < 7 else ("memory",):
                 self.conformance("mpich", ranks, stage)
 
     def test_under_openmpi(self) -> None:
+        # Starting a job takes Open MPI more than a second: the larger ones in one way each.
         for ranks in RANKS:
-            for stage in STAGES:
-                self.conformance("openmpi", ranks, stage, leave_out=(OPENMPI_SLOW,) if ranks > 2 else ())
+            for stage in {4: ("none",), 7: ("memory",)}.get(ranks, STAGES):
+                self.conformance("openmpi", ranks, stage, leave_out=(OPENMPI_SLOW,) if ranks > 1 else ())
 
     def test_the_cases_themselves_on_the_mpi_alone(self) -> None:
-        for mpi in launch.NAMES:
-            for ranks in (1, 2):
-                self.conformance(mpi, ranks, None, leave_out=tuple(NATIVE[mpi]))
+        # Not several ranks with Open MPI: some of what its collective calls do otherwise depends on who is first.
+        for mpi, ranks in (("mpich", 1), ("mpich", 2), ("openmpi", 1)):
+            self.conformance(mpi, ranks, None, leave_out=tuple(NATIVE[mpi]))
 
     def test_with_a_buffer_smaller_than_the_data(self) -> None:
         cases = ("collective", "consistency", "sizes", "arrivals", "nonblocking")
