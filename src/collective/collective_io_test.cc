@@ -23,6 +23,13 @@ constexpr int kPrograms = 2;
 constexpr int kPrograms = 6;
 #endif
 
+// Ranks that write the same bytes in one call race for them, as their program asked: the thread sanitizer is right to say so.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kRanksOverwriteEachOther = false;
+#else
+constexpr bool kRanksOverwriteEachOther = true;
+#endif
+
 Policy policy_for(Algorithm algorithm) {
   Policy policy;
   policy.choose = false;
@@ -51,10 +58,11 @@ class StepMaker {
     step.write = views_.empty() || !random_.one_in(3);
     step.new_views = views_.empty() || random_.one_in(2);
     if (step.new_views) {
-      disjoint_ = random_.one_in(2);
+      disjoint_ = random_.one_in(2) || (step.write && !kRanksOverwriteEachOther);
       views_ = disjoint_ ? dealt_views(random_, ranks_) : std::vector<SampleView>();
       while (static_cast<int>(views_.size()) < ranks_) views_.push_back(random_view(random_));
     }
+    if (!disjoint_ && !kRanksOverwriteEachOther) step.write = false;
     step.views = views_;
     const std::int64_t longest = ranks_ > 16 ? 100 : 700;
     for (int rank = 0; rank < ranks_; ++rank) {
