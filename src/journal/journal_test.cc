@@ -15,80 +15,10 @@
 
 #include "journal/pending.h"
 #include "journal/record.h"
+#include "journal/test_journals.h"
 
 namespace spillway::journal {
 namespace {
-
-using extent::Extent;
-using extent::ExtentList;
-using extent::RunCursor;
-
-constexpr std::int64_t kSegment = 256 * 1024;
-
-ExtentList list(std::vector<Extent> extents) { return ExtentList::from_unsorted(std::move(extents)); }
-
-class JournalTest : public testing::Test {
- protected:
-  JournalTest() {
-    std::string name = "/dev/shm/spillway-test-XXXXXX";
-    if (access("/dev/shm", W_OK) != 0) name = std::filesystem::temp_directory_path() / "spillway-test-XXXXXX";
-    shm_dir_ = mkdtemp(name.data());
-    Result<std::unique_ptr<Node>> node = Node::attach(shm_dir_, "job");
-    EXPECT_TRUE(node.ok()) << node.status().to_string();
-    node_ = std::move(node).value();
-  }
-  ~JournalTest() override {
-    journals_.clear();
-    node_.reset();
-    std::filesystem::remove_all(shm_dir_);
-  }
-
-  Journal& add_journal(std::int64_t limit, std::int64_t capacity = 16 * kSegment) {
-    Result<std::unique_ptr<Journal>> journal = Journal::create(
-        *node_, {.segment_payload_bytes = kSegment, .capacity_bytes = capacity, .scratch_bytes = kSegment, .rank = 0});
-    EXPECT_TRUE(journal.ok()) << journal.status().to_string();
-    journals_.push_back(std::move(journal).value());
-    journals_.back()->set_limit(limit);
-    return *journals_.back();
-  }
-  std::uint32_t add_file(std::uint64_t inode) {
-    Result<std::uint32_t> slot = node_->acquire_file({1, inode}, "/some/file");
-    EXPECT_TRUE(slot.ok());
-    return *slot;
-  }
-  // Appends all of `runs`, filled with `fill`; returns the records, not yet committed.
-  static std::vector<RecordId> append(Journal& journal, std::uint32_t file, const ExtentList& runs, std::byte fill,
-                                      const CommitRule& rule = {}) {
-    std::vector<RecordId> ids;
-    RunCursor cursor{&runs, 0, 0};
-    while (!cursor.at_end()) {
-      Result<Journal::Appended> appended = journal.append(cursor, {file, rule, INT64_MAX});
-      EXPECT_TRUE(appended.ok()) << appended.status().to_string();
-      if (!appended.ok()) break;
-      std::memset(appended->view.payload, static_cast<int>(fill), appended->view.header->payload_bytes);
-      ids.push_back(appended->id);
-    }
-    return ids;
-  }
-  static std::vector<RecordId> write(Journal& journal, std::uint32_t file, const ExtentList& runs, std::byte fill) {
-    const std::vector<RecordId> ids = append(journal, file, runs, fill);
-    for (const RecordId& id : ids) journal.commit(id);
-    return ids;
-  }
-  // What a reader sees of `range`, '.' where nothing is pending.
-  std::string seen(Journal& own, std::uint32_t file, const Extent& range) {
-    Pending pending(*node_, own);
-    std::string text(static_cast<std::size_t>(range.length), '.');
-    pending.read(file, list({range}), [&](std::int64_t offset, std::span<const std::byte> bytes) {
-      std::memcpy(text.data() + (offset - range.offset), bytes.data(), bytes.size());
-    });
-    return text;
-  }
-
-  std::string shm_dir_;
-  std::unique_ptr<Node> node_;
-  std::vector<std::unique_ptr<Journal>> journals_;
-};
 
 TEST_F(JournalTest, NewestCommittedBytesAreSeenByEveryProcess) {
   Journal& a = add_journal(4 * kSegment);
@@ -447,73 +377,6 @@ TEST_F(JournalTest, SharedBlocksAreZeroedAndReused) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, *block);
   EXPECT_EQ(std::count(bytes, bytes + 10000, 0), 10000);
-}
-
-TEST_F(JournalTest, WhatIsHeldIsThereForItsHolderAlone) {
-  Journal& journal = add_journal(4 * kSegment);
-  const std::uint32_t file = add_file(7);
-  Journal::Hold hold;
-  EXPECT_FALSE(journal.hold(4 * kSegment + 1, hold)) << "more than the limit";
-  ASSERT_TRUE(journal.hold(2 * kSegment + 1, hold));
-  EXPECT_EQ(hold.segments, 3U);
-  EXPECT_EQ(journal.free_bytes(), kSegment);
-  Journal::Hold other;
-  EXPECT_FALSE(journal.hold(kSegment + 1, other));
-
-  // Others use up what is left and are refused then.
-  const ExtentList others = list({{0, 3 * kSegment}});
-  RunCursor cursor{&others, 0, 0};
-  Result<Journal::Appended> fits = journal.append(cursor, {file, {}, INT64_MAX});
-  ASSERT_TRUE(fits.ok());
-  EXPECT_EQ(journal.append(cursor, {file, {}, INT64_MAX}).status().code(), Code::would_block);
-
-  // The holder gets all of it, at once.
-  const ExtentList mine = list({{10 * kSegment, 2 * kSegment + 1}});
-  cursor = {&mine, 0, 0};
-  std::vector<RecordId> ids;
-  while (!cursor.at_end()) {
-    Result<Journal::Appended> appended = journal.append(cursor, {file, {}, INT64_MAX, &hold});
-    ASSERT_TRUE(appended.ok()) << appended.status().to_string();
-    ids.push_back(appended->id);
-  }
-
-  // What was held and not used is everybody's again.
-  journal.release(hold);
-  for (const RecordId& id : ids) journal.abandon(id);
-  ASSERT_TRUE(journal.hold(3 * kSegment, hold));
-  journal.release(hold);
-  EXPECT_EQ(journal.free_bytes(), 3 * kSegment);
-  journal.abandon(fits->id);
-  EXPECT_EQ(journal.free_bytes(), 4 * kSegment);
-}
-
-TEST_F(JournalTest, ColdPagesTakeBytesLikeWarmOnes) {
-  Journal& journal = add_journal(4 * kSegment);
-  const std::uint32_t file = add_file(7);
-  Journal::Hold hold;
-  ASSERT_TRUE(journal.hold(kSegment, hold));
-  const ExtentList mine = list({{100, kSegment}});
-  RunCursor cursor{&mine, 0, 0};
-  Result<Journal::Appended> appended = journal.append(cursor, {file, {}, INT64_MAX, &hold});
-  ASSERT_TRUE(appended.ok());
-  EXPECT_TRUE(appended->cold);
-  const std::vector<std::byte> first(1000, std::byte{'a'});
-  const std::vector<std::byte> second(kSegment - 1000, std::byte{'b'});
-  journal.place(*appended, 0, first);
-  journal.warm(appended->id);
-  journal.place(*appended, 1000, second);
-  journal.commit(appended->id);
-  EXPECT_EQ(seen(journal, file, {1098, 4}), "aabb");
-  EXPECT_EQ(seen(journal, file, {98 + kSegment, 4}), "bb..");
-
-  // The segment's next record finds it warm.
-  journal.retire(appended->id);
-  ASSERT_TRUE(journal.hold(kSegment, hold));
-  cursor = {&mine, 0, 0};
-  appended = journal.append(cursor, {file, {}, INT64_MAX, &hold});
-  ASSERT_TRUE(appended.ok());
-  EXPECT_FALSE(appended->cold);
-  journal.abandon(appended->id);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/process_mutex.h"
+#include "base/units.h"
 #include "extent/extent.h"
 
 // What lies in shared memory, byte by byte; docs/formats/journal-memory.md describes it for other readers. Two kinds of file in
@@ -168,5 +169,14 @@ inline constexpr std::uint64_t kRecordAlignment = 64;
 inline constexpr std::uint64_t kPageBytes = 4096;
 // Beside its payload a segment has room for the headers and run tables of a few records.
 inline constexpr std::uint64_t kSegmentSlackBytes = 16 * 1024;
+
+// The node file: NodeHeader, then these, each on a page of its own.
+inline constexpr std::size_t kProcessesOffset = base::round_up(sizeof(NodeHeader), std::size_t{4096});
+inline constexpr std::size_t kFilesOffset =
+    base::round_up(kProcessesOffset + kProcessesMax * sizeof(ProcessEntry), std::size_t{4096});
+inline constexpr std::size_t kPathsOffset =
+    base::round_up(kFilesOffset + kFilesMax * sizeof(FileSlot), std::size_t{4096});
+inline constexpr std::size_t kArenaOffset = kPathsOffset + kFilesMax * kPathBytesMax;
+inline constexpr std::size_t kNodeBytes = kArenaOffset + kArenaBytes;
 
 }  // namespace spillway::journal

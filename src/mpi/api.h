@@ -8,19 +8,19 @@
 namespace spillway::mpi {
 
 // Every function of MPI that Spillway itself calls.
-#define SPILLWAY_MPI_FUNCTIONS(X)                                                                                    \
-  X(Abort)                                                                                                           \
-  X(Allgather)                                                                                                       \
-  X(Allgatherv) X(Barrier) X(Comm_create) X(Comm_create_keyval) X(Comm_free) X(Comm_get_attr) X(Comm_group)          \
-      X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Errhandler_free)        \
-          X(Fetch_and_op) X(File_call_errhandler) X(File_create_errhandler) X(File_get_errhandler) X(Finalized)      \
-              X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_union) X(Info_create) X(Info_get)         \
-                  X(Info_get_nkeys) X(Info_get_nthkey) X(Info_get_valuelen) X(Info_set) X(Initialized) X(Iprobe)     \
-                      X(Irecv) X(Isend) X(Pack_external) X(Pack_external_size) X(Status_set_cancelled)               \
-                          X(Status_set_elements_x) X(Type_commit) X(Type_create_hindexed) X(Type_create_keyval)      \
-                              X(Type_dup) X(Type_free) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope)    \
-                                  X(Type_get_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack_external) X(Waitall) \
-                                      X(Win_allocate) X(Win_flush) X(Win_free) X(Win_lock_all) X(Win_unlock_all)
+// clang-format off
+#define SPILLWAY_MPI_FUNCTIONS(X) \
+  X(Abort) X(Allgather) X(Allgatherv) X(Barrier) X(Comm_create) X(Comm_create_keyval) X(Comm_free) \
+  X(Comm_get_attr) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) \
+  X(Comm_test_inter) X(Errhandler_free) X(Fetch_and_op) X(File_call_errhandler) X(File_create_errhandler) \
+  X(File_get_errhandler) X(Finalized) X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_union) \
+  X(Info_create) X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_get_valuelen) X(Info_set) \
+  X(Initialized) X(Iprobe) X(Irecv) X(Isend) X(Pack_external) X(Pack_external_size) X(Status_set_cancelled) \
+  X(Status_set_elements_x) X(Type_commit) X(Type_create_hindexed) X(Type_create_keyval) X(Type_dup) \
+  X(Type_free) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent_x) \
+  X(Type_set_attr) X(Type_size_x) X(Unpack_external) X(Waitall) X(Win_allocate) X(Win_flush) X(Win_free) \
+  X(Win_lock_all) X(Win_unlock_all)
+// clang-format on
 
 struct Api {
 #define SPILLWAY_MPI_MEMBER(name) decltype(&PMPI_##name) name = nullptr;
