@@ -133,12 +133,17 @@ Status Node::map_tables(bool create) {
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
   mapping_ = std::move(mapping).value();
+  // What is not understood is not touched either: without the mapping, leave() takes nothing for unused.
+  const auto refuse = [&](Status status) {
+    mapping_.reset();
+    return status;
+  };
   if (header().magic == kNodeMagic && header().version == kVersion) {
     // What every loop over the tables relies on.
-    const bool sound = process_count() <= kProcessesMax && header().files <= kFilesMax;
-    return sound ? Status() : Status(Code::corrupt, fmt::format("the tables of {} do not check", path));
+    if (process_count() <= kProcessesMax && header().files <= kFilesMax) return {};
+    return refuse(Status(Code::corrupt, fmt::format("the tables of {} do not check", path)));
   }
-  if (header().magic != 0) return other_version;
+  if (header().magic != 0) return refuse(other_version);
   // New, or its maker died on the way: nobody has used it.
   if (!create) return {};
 
