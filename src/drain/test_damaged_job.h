@@ -47,7 +47,11 @@ class DamagedJob {
     complaint_.clear();
     Targets targets(*this);
     report_ = recover_job(image_.job_folder(), targets, options);
-    for (const auto& [file, bytes] : image_.file_bytes()) unlink(image_.path(file).c_str());
+    const bool refused = !report_.ok() || (!report_->damage.empty() && !options.salvage);
+    for (const auto& [file, bytes] : image_.file_bytes()) {
+      const bool there = unlink(image_.path(file).c_str()) == 0;
+      if (refused && !there) complain(fmt::format("{} is gone although nothing was recovered", file));
+    }
     unlink(image_.path("lock").c_str());
     if (report_.ok() && !report_->damage.empty() && !options.salvage && !written_.empty())
       complain("wrote although damaged");

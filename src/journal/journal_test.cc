@@ -366,6 +366,26 @@ TEST_F(JournalTest, PendingBytesKeepTheJournalForRecovery) {
   EXPECT_TRUE(std::filesystem::exists(directory + "/node"));
 }
 
+TEST_F(JournalTest, TablesOfAnotherVersionOrWithImpossibleCountsAreRefusedAndLeftAlone) {
+  const std::string table = node_->directory() + "/node";
+  const auto refused = [&] {
+    EXPECT_EQ(Node::open_left_behind(node_->directory()).status().code(), Code::corrupt);
+    EXPECT_EQ(Node::attach(shm_dir_, "job").status().code(), Code::corrupt);
+    EXPECT_TRUE(std::filesystem::exists(table));
+  };
+  NodeHeader& header = node_->header();
+  header.version = kVersion + 1;
+  refused();
+  header.version = kVersion;
+  header.processes = kProcessesMax + 1;
+  refused();
+  header.processes = 0;
+  header.files = kFilesMax + 1;
+  refused();
+  header.files = 0;
+  EXPECT_TRUE(Node::attach(shm_dir_, "job").ok());
+}
+
 TEST_F(JournalTest, SharedBlocksAreZeroedAndReused) {
   Result<std::uint64_t> block = node_->allocate_block(10000);
   ASSERT_TRUE(block.ok());

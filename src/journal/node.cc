@@ -127,7 +127,7 @@ Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std
     if (has_tables(tables)) continue;
     Status status = node->map_tables(true);
     if (!status) {
-      node->remove_files();
+      if (status.code() != Code::corrupt) node->remove_files();  // else somebody's
       return status;
     }
   }
@@ -161,13 +161,17 @@ Status Node::map_tables(bool create) {
   Result<base::Mapping> mapping = base::Mapping::map(std::move(fd).value(), kNodeBytes);
   if (!mapping) return mapping.status();
   mapping_ = std::move(mapping).value();
-  if (found.magic == kNodeMagic) {
-    if (found.version != kVersion) return other_version;
+  // What is not understood is not touched either: without the mapping, leave() takes nothing for unused.
+  const auto refuse = [&](Status status) {
+    mapping_.reset();
+    return status;
+  };
+  if (found.magic == kNodeMagic && found.version == kVersion) {
     // What every loop over the tables relies on.
-    const bool sound = process_count() <= kProcessesMax && header().files <= kFilesMax;
-    return sound ? Status() : Status(Code::corrupt, fmt::format("the tables of {} do not check", path));
+    if (process_count() <= kProcessesMax && header().files <= kFilesMax) return {};
+    return refuse(Status(Code::corrupt, fmt::format("the tables of {} do not check", path)));
   }
-  if (found.magic != 0) return other_version;
+  if (found.magic != 0) return refuse(other_version);
   // New, or its maker died on the way: nobody has used it.
   if (!create) return mapping_.populate(0, sizeof(NodeHeader)).on_path(path);
 
