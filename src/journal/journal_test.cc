@@ -367,6 +367,7 @@ TEST_F(JournalTest, PendingBytesKeepTheJournalForRecovery) {
 }
 
 TEST_F(JournalTest, TablesOfAnotherVersionOrWithImpossibleCountsAreRefusedAndLeftAlone) {
+  add_journal(kSegment);  // before it has one, a process keeps others from looking
   const std::string table = node_->directory() + "/node";
   const auto refused = [&] {
     EXPECT_EQ(Node::open_left_behind(node_->directory()).status().code(), Code::corrupt);
@@ -379,7 +380,7 @@ TEST_F(JournalTest, TablesOfAnotherVersionOrWithImpossibleCountsAreRefusedAndLef
   header.version = kVersion;
   header.processes = kProcessesMax + 1;
   refused();
-  header.processes = 0;
+  header.processes = 1;
   header.files = kFilesMax + 1;
   refused();
   header.files = 0;
