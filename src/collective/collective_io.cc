@@ -58,8 +58,11 @@ Status CollectiveIo::write(const Call& call, const Policy& policy) {
   const bool held = call.precondition.ok() && call.range.length > 0 && may_be_individual && parts_.local.hold(call);
   std::vector<Header> headers;
   Status status = gather(call, policy, !held, headers);
-  if (status.ok()) status = write_planned(call, headers, make_plan(headers, node_of_));
-  if (held) parts_.local.release();
+  const Plan plan = status.ok() ? make_plan(headers, node_of_) : Plan();
+  const bool to_use = status.ok() && plan.algorithm == Algorithm::individual && !plan.range.empty();
+  if (held && !to_use) parts_.local.release();
+  if (status.ok()) status = write_planned(call, headers, plan);
+  if (held && to_use) parts_.local.release();
   return status;
 }
 

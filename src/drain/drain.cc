@@ -77,11 +77,31 @@ void Drain::submit(const journal::RecordId& id, std::shared_ptr<Target> target) 
   {
     base::MutexLock lock(mutex_);
     newest_ns_ = now_ns;
-    ++files_[target->slot].submitted;
-    queue_.push_back({id, std::move(target)});
+    FileState& state = files_[target->slot];
+    if (state.submitted == state.done) state.newest_sequence = 0;  // the slot may be another file's by now
+    ++state.submitted;
+    Item item{id, std::move(target)};
+    const auto place = place_for(item);
+    queue_.insert(place, std::move(item));
     ++unsealed_;
   }
   work_.notify_one();
+}
+
+std::uint64_t Drain::sequence(const Item& item) const { return parts_.journal.view(item.id).header->sequence; }
+
+// Two threads of the program may submit in the other order than they began in. If processes drained in orders that differ from that
+// of the sequence numbers, they could wait for each other's older records for ever.
+std::deque<Drain::Item>::iterator Drain::place_for(const Item& item) {
+  const std::uint64_t number = sequence(item);
+  std::uint64_t& newest = files_[item.target->slot].newest_sequence;
+  if (number > newest) {
+    newest = number;
+    return queue_.end();
+  }
+  return std::find_if(queue_.begin(), queue_.end(), [&](const Item& other) {
+    return !other.is_close() && other.target->slot == item.target->slot && sequence(other) > number;
+  });
 }
 
 void Drain::submit_close(std::shared_ptr<Target> target) {
@@ -210,7 +230,12 @@ void Drain::run() {
       continue;
     }
     const std::int64_t begin_ns = parts_.clock.now_ns();
-    complete(batch, write_batch(batch));
+    const Status status = write_batch(batch);
+    if (status.code() == Code::would_block) {
+      put_back(batch, 0);
+      continue;
+    }
+    complete(batch, status);
     last_write_ns_ = parts_.clock.now_ns() - begin_ns;
     seal_some();
   }
@@ -274,6 +299,30 @@ bool Drain::take_batch(std::vector<Item>& batch) {
   return false;
 }
 
+void Drain::put_back(std::vector<Item>& batch, std::size_t kept) {
+  {
+    base::MutexLock lock(mutex_);
+    const Item& first = batch[kept];
+    const std::uint64_t number = sequence(first);
+    const auto older = std::stable_partition(queue_.begin(), queue_.end(), [&](const Item& item) {
+      return !item.is_close() && item.target->slot == first.target->slot && sequence(item) < number;
+    });
+    queue_.insert(older, batch.begin() + static_cast<std::ptrdiff_t>(kept), batch.end());
+    unsealed_ = queue_.size();  // sealing twice is harmless
+    batch.resize(kept);
+    in_flight_ = batch;
+  }
+  changed_.notify_all();
+}
+
+bool Drain::older_queued(const Item& item) const {
+  const std::uint64_t number = sequence(item);
+  base::MutexLock lock(mutex_);
+  return std::any_of(queue_.begin(), queue_.end(), [&](const Item& other) {
+    return !other.is_close() && other.target->slot == item.target->slot && sequence(other) < number;
+  });
+}
+
 bool Drain::extends(const std::vector<Item>& batch, const Item& item, std::int64_t bytes) const {
   const Item& last = batch.back();
   if (last.is_close() || item.is_close() || item.target != last.target || batch.size() >= kBatchRecordsMax)
@@ -293,16 +342,23 @@ void Drain::idle() {
   if (parts_.trace != nullptr) parts_.trace->flush();
 }
 
+bool Drain::older_elsewhere(const Item& item) const {
+  const journal::RecordView record = parts_.journal.view(item.id);
+  return parts_.pending.older_elsewhere(record.header->file, record.header->sequence, record.bounds());
+}
+
 Status Drain::wait_for_older(const Item& item) {
   const journal::RecordView record = parts_.journal.view(item.id);
   const journal::FileSlot& slot = parts_.node.file(record.header->file);
   for (int turn = 1;; ++turn) {
     const std::uint32_t seen = parts_.node.retired_event();
-    if (!parts_.pending.older_elsewhere(record.header->file, record.header->sequence, record.bounds())) return {};
+    if (!older_elsewhere(item)) return {};
     if (slot.stuck_owners.load(std::memory_order_relaxed) > 0 && !retried_lately(record.header->file)) {
       const journal::PackedError error = slot.error.load(std::memory_order_acquire);
       return Status(static_cast<Code>(error.code), "an older write of another process to the same place failed");
     }
+    // Came late, and may be what the other process waits for.
+    if (older_queued(item)) return Status(Code::would_block, "an older record was submitted later");
     if (turn % kTurnsBetweenLivenessChecks == 0) {
       if (Status status = all_alive(); !status) return status;
     }
@@ -326,7 +382,7 @@ Status Drain::all_alive() const {
   return {};
 }
 
-Status Drain::write_batch(const std::vector<Item>& batch) {
+Status Drain::write_batch(std::vector<Item>& batch) {
   Target& target = *batch.front().target;
   const base::Activity::Drain busy(parts_.activity);
   const std::int64_t begin_ns = parts_.clock.now_ns();
@@ -342,10 +398,13 @@ Status Drain::write_batch(const std::vector<Item>& batch) {
   }
   std::int64_t bytes = 0;
   Status status;
+  if (status = wait_for_older(batch.front()); !status) return status;
+  // The first has its turn. Waiting with it in hand for the turn of a later one could be waiting for somebody who waits for the first.
+  for (std::size_t i = 1; i < batch.size(); ++i) {
+    if (older_elsewhere(batch[i])) put_back(batch, i);
+  }
   for (const Item& item : batch) {
     parts_.journal.warm(item.id);
-    status = wait_for_older(item);
-    if (!status) return status;
     bytes += static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);
   }
   if (batch.size() == 1) {

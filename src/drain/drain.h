@@ -58,7 +58,7 @@ class Drain {
   // stay in the journal for recovery.
   void finish();
 
-  // In the order of completion.
+  // In any order; drained in that of the sequence numbers, as far as the thread has not begun.
   void submit(const journal::RecordId& id, std::shared_ptr<Target> target);
   void submit_close(std::shared_ptr<Target> target);
 
@@ -89,14 +89,23 @@ class Drain {
     Status failure;          // why stuck is not empty
     std::deque<Item> stuck;  // in order
     std::int64_t retried_ns = 0;
+    std::uint64_t newest_sequence = 0;  // of what was submitted
   };
 
   void run();
   bool take_batch(std::vector<Item>& batch) SPILLWAY_EXCLUDES(mutex_);
   [[nodiscard]] bool extends(const std::vector<Item>& batch, const Item& item, std::int64_t bytes) const;
-  Status write_batch(const std::vector<Item>& batch);
+  // May shorten the batch. Fails: as wait_for_older() and as the storage.
+  Status write_batch(std::vector<Item>& batch);
   Status write_runs(const journal::RecordView& record, storage::File& file);
+  // Fails: would_block when an older record of the same file has been submitted meanwhile; nothing was written then.
   Status wait_for_older(const Item& item);
+  [[nodiscard]] bool older_elsewhere(const Item& item) const;
+  [[nodiscard]] std::uint64_t sequence(const Item& item) const;
+  [[nodiscard]] std::deque<Item>::iterator place_for(const Item& item) SPILLWAY_REQUIRES(mutex_);
+  [[nodiscard]] bool older_queued(const Item& item) const SPILLWAY_EXCLUDES(mutex_);
+  // Returns what follows the first `kept` items to the queue, behind older records of the file that are there.
+  void put_back(std::vector<Item>& batch, std::size_t kept) SPILLWAY_EXCLUDES(mutex_);
   [[nodiscard]] bool retried_lately(std::uint32_t slot) const;
   [[nodiscard]] Status all_alive() const;
   void complete(const std::vector<Item>& batch, const Status& status);

@@ -210,6 +210,39 @@ TEST_F(DrainTest, OlderBytesOfAnotherProcessGoFirst) {
   EXPECT_EQ(content("a").substr(0, 150), std::string(50, 'a') + std::string(100, 'b'));
 }
 
+// Threads of a process may submit in the other order than they appended in: nobody may wait for ever, and the newest bytes win.
+TEST_F(DrainTest, RecordsSubmittedOutOfOrderDoNotMakeProcessesWaitForEachOther) {
+  Process& p = add_process();
+  Process& q = add_process();
+  const auto target = open("data");
+  const auto append = [&](Process& process, const Extent& extent, char fill) {
+    const ExtentList runs = ExtentList::from_unsorted({extent});
+    extent::RunCursor cursor{&runs, 0, 0};
+    const auto appended = process.journal->append(cursor, {target->slot, {}, INT64_MAX});
+    std::memset(appended.value().view.payload, fill, appended.value().view.header->payload_bytes);
+    process.journal->commit(appended.value().id);
+    return appended.value().id;
+  };
+  for (const bool queued : {true, false}) {
+    if (queued) p.drain->pause();
+    if (queued) q.drain->pause();
+    const RecordId x = append(p, {0, 10}, 'x');
+    const RecordId z = append(q, {100, 10}, 'z');
+    const RecordId y = append(p, {100, 10}, 'y');
+    const RecordId w = append(q, {0, 10}, 'w');
+    p.drain->submit(y, target);  // which waits for z
+    q.drain->submit(w, target);  // which waits for x
+    p.drain->submit(x, target);
+    q.drain->submit(z, target);
+    if (queued) p.drain->resume();
+    if (queued) q.drain->resume();
+    EXPECT_TRUE(p.drain->wait(target->slot, [] {}).ok());
+    EXPECT_TRUE(q.drain->wait(target->slot, [] {}).ok());
+    EXPECT_EQ(content("data").substr(0, 10), std::string(10, 'w'));
+    EXPECT_EQ(content("data").substr(100, 10), std::string(10, 'y'));
+  }
+}
+
 TEST_F(DrainTest, FinishTriesOnceMoreAndThenLeavesTheBytesBehind) {
   auto process = std::make_unique<Process>(*node_, base::system_clock());
   auto target = open("a");

@@ -76,7 +76,8 @@ class Journal {
   struct Hold {
     std::uint32_t segments = 0;
   };
-  // Sets aside room for `bytes` of payload of one run of a file. False, and nothing is held, when that much is not free now.
+  // Sets aside room for `bytes` of payload of one run of a file, and leaves some for others. False, and nothing is held, when that
+  // much is not free now.
   [[nodiscard]] bool hold(std::int64_t bytes, Hold& hold);
   void release(Hold& hold);
 

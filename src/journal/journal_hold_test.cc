@@ -12,12 +12,12 @@ TEST_F(JournalTest, WhatIsHeldIsThereForItsHolderAlone) {
   Journal& journal = add_journal(4 * kSegment);
   const std::uint32_t file = add_file(7);
   Journal::Hold hold;
-  EXPECT_FALSE(journal.hold(4 * kSegment + 1, hold)) << "more than the limit";
+  EXPECT_FALSE(journal.hold(3 * kSegment + 1, hold)) << "nothing would be left";
   ASSERT_TRUE(journal.hold(2 * kSegment + 1, hold));
   EXPECT_EQ(hold.segments, 3U);
   EXPECT_EQ(journal.free_bytes(), kSegment);
   Journal::Hold other;
-  EXPECT_FALSE(journal.hold(kSegment + 1, other));
+  EXPECT_FALSE(journal.hold(1, other));
 
   // Others use up what is left and are refused then.
   const ExtentList others = list({{0, 3 * kSegment}});
@@ -39,7 +39,7 @@ TEST_F(JournalTest, WhatIsHeldIsThereForItsHolderAlone) {
   // What was held and not used is everybody's again.
   journal.release(hold);
   for (const RecordId& id : ids) journal.abandon(id);
-  ASSERT_TRUE(journal.hold(3 * kSegment, hold));
+  ASSERT_TRUE(journal.hold(2 * kSegment, hold));
   journal.release(hold);
   EXPECT_EQ(journal.free_bytes(), 3 * kSegment);
   journal.abandon(fits->id);

@@ -32,8 +32,9 @@ bool Journal::hold(std::int64_t bytes, Hold& hold) {
       const std::int64_t segment_bytes = std::min(limit_, options_.segment_payload_bytes);
       const auto needed = static_cast<std::uint64_t>((bytes + segment_bytes - 1) / segment_bytes);
       reclaim_limbo(false);
-      if (in_use_ + held_ + needed > segments_allowed()) return false;
-      if (free_.size() >= held_ + needed + spared_for_scratch()) {
+      // One is left to those who do not hold: they must not have to wait for the holder, who may be waiting for them.
+      if (in_use_ + held_ + needed + 1 > segments_allowed()) return false;
+      if (free_.size() >= held_ + needed + 1 + spared_for_scratch()) {
         hold.segments = static_cast<std::uint32_t>(needed);
         held_ += hold.segments;
         return true;
