@@ -13,7 +13,8 @@ file(GLOB _sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mpi/*.cc ${CMAKE_SO
 list(FILTER _sources EXCLUDE REGEX "_test\\.cc$")
 # Defines both open and open64, and must not have the one renamed to the other.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/interpose/libc_symbols.cc PROPERTIES
-  COMPILE_OPTIONS "-U_FILE_OFFSET_BITS;-U_FORTIFY_SOURCE;-Wno-pedantic")
+  COMPILE_OPTIONS "-U_FILE_OFFSET_BITS;-U_FORTIFY_SOURCE;-Wno-pedantic" SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(${_generated} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # spillway_preload(NAME PREFIX): libspillway-NAME.so for the MPI whose headers lie in PREFIX/include.
 function(spillway_preload name prefix)
@@ -26,9 +27,7 @@ function(spillway_preload name prefix)
   add_dependencies(${target} spillway_mpi_symbols)
   target_include_directories(${target} SYSTEM PRIVATE ${prefix}/include)
   target_link_libraries(${target} PRIVATE spillway_file spillway_posix spillway_flags ${CMAKE_DL_LIBS})
-  # Callbacks of the same name and shape lie in several files: one unit each.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF
-    LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/interpose/exports.map)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/interpose/exports.map)
   # Nothing of ours, and nothing of the C++ runtime, may be seen by, or depend on, the host program.
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
     -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/interpose/exports.map -Wl,-z,defs)

@@ -32,14 +32,14 @@ int delete_context(MPI_Comm, int, void* value, void*) {
   delete static_cast<std::shared_ptr<CommContext>*>(value);
   return MPI_SUCCESS;
 }
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+int context_stays(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
 int context_keyval() {
   static const int keyval = [] {
     int value = MPI_KEYVAL_INVALID;
-    api().Comm_create_keyval(&copy_nothing, &delete_context, &value, nullptr);
+    api().Comm_create_keyval(&context_stays, &delete_context, &value, nullptr);
     return value;
   }();
   return keyval;

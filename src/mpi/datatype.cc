@@ -278,7 +278,7 @@ int delete_decoded(MPI_Datatype, int, void* value, void*) {
   delete static_cast<std::shared_ptr<const Datatype>*>(value);
   return MPI_SUCCESS;
 }
-int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+int decoded_stays(MPI_Datatype, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
@@ -286,7 +286,7 @@ int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
 int decoded_keyval() {
   static const int keyval = [] {
     int value = MPI_KEYVAL_INVALID;
-    api().Type_create_keyval(&copy_nothing, &delete_decoded, &value, nullptr);
+    api().Type_create_keyval(&decoded_stays, &delete_decoded, &value, nullptr);
     return value;
   }();
   return keyval;

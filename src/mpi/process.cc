@@ -22,7 +22,7 @@ namespace {
 // Set once, before anything is taken down; whoever reads it decides only whether to be collective: relaxed.
 std::atomic<bool> g_ending{false};
 
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+int watch_stays(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
 }
@@ -39,7 +39,7 @@ void watch_for_finalize() {
   api().Initialized(&initialized);
   if (initialized == 0) return;
   int keyval = MPI_KEYVAL_INVALID;
-  api().Comm_create_keyval(&copy_nothing, &finalize_begins, &keyval, nullptr);
+  api().Comm_create_keyval(&watch_stays, &finalize_begins, &keyval, nullptr);
   api().Comm_set_attr(api().comm_self, keyval, nullptr);
 }
 
