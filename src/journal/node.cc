@@ -122,7 +122,10 @@ Result<std::unique_ptr<Node>> Node::attach(const std::string& shm_dir, const std
     }
     node->lock_fd_.reset();
     lock = lock_job(node->directory_, LOCK_EX);
-    if (!lock) return lock.status();
+    if (!lock) {
+      remove_directories(node->directory_);
+      return lock.status();
+    }
     node->lock_fd_ = std::move(lock).value();
     if (has_tables(tables)) continue;
     Status status = node->map_tables(true);

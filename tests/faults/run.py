@@ -63,11 +63,14 @@ class FaultTest(unittest.TestCase):
 
     def expect(self, ranks: int, steps: str, results: list[str], said: str) -> None:
         """`steps` with the class that all ranks must have got from each: 'write=SUCCESS sync=IO'. 'sync=SUCCESS|IO': either,
-        but all the same."""
+        but all the same; 'single=SUCCESS/IO': each rank either."""
         wanted = []
         for step, result in itertools.zip_longest(steps.split(), results, fillvalue="="):
             name, classes = step.split("=")
-            accepted = [" ".join([name] + [one] * ranks) for one in classes.split("|")]
+            if "/" in classes:
+                accepted = [" ".join([name, *each]) for each in itertools.product(classes.split("/"), repeat=ranks)]
+            else:
+                accepted = [" ".join([name] + [one] * ranks) for one in classes.split("|")]
             wanted.append(result if result in accepted else accepted[0])
         self.assertEqual(results, wanted, said)
 
@@ -141,9 +144,10 @@ class Delivery(FaultTest):
         for mpi in launch.NAMES:
             with self.subTest(mpi=mpi):
                 results, said = self.run_steps(mpi, 2, (), "open:alone tell:fail_write_ENOSPC_-1 single sync "
-                                               "tell:clear sync single close")
-                self.expect(2, "open=SUCCESS single=SUCCESS sync=NO_SPACE sync=SUCCESS single=SUCCESS close=SUCCESS",
-                            results, said)
+                                               "tell:clear sync redo single close")
+                # A rank may be so late that the other's bytes have failed by then: it hears of it and has to write again.
+                self.expect(2, "open=SUCCESS single=SUCCESS/NO_SPACE sync=NO_SPACE sync=SUCCESS redo=SUCCESS "
+                               "single=SUCCESS close=SUCCESS", results, said)
                 self.expect_file("alone", 2, [0, 1])
 
     def test_what_the_file_system_reports_only_at_fsync_or_close(self) -> None:
