@@ -11,6 +11,7 @@
 
 #include "base/inside.h"
 #include "base/log.h"
+#include "storage/write_runs.h"
 
 namespace spillway::drain {
 namespace {
@@ -360,7 +361,9 @@ Status Drain::wait_for_older(const Item& item) {
     // Came late, and may be what the other process waits for.
     if (older_queued(item)) return Status(Code::would_block, "an older record was submitted later");
     if (turn % kTurnsBetweenLivenessChecks == 0) {
-      if (Status status = all_alive(); !status) return status;
+      // Recovery will write both in their order.
+      if (parts_.node.has_dead_owner(record.header->file))
+        return Status(Code::peer_lost, "another process died with an older write to the same place");
     }
     parts_.node.wait_retired(seen, kWaitNs);
   }
@@ -371,15 +374,6 @@ bool Drain::retried_lately(std::uint32_t slot) const {
   const auto found = files_.find(slot);
   return found != files_.end() && found->second.retried_ns != 0 &&
          parts_.clock.now_ns() - found->second.retried_ns < kRetryTogetherNs;
-}
-
-Status Drain::all_alive() const {
-  for (std::uint32_t i = 0; i < parts_.node.process_count(); ++i) {
-    // Recovery will write both in their order.
-    if (!parts_.node.alive(i))
-      return Status(Code::peer_lost, "another process died with an older write to the same place");
-  }
-  return {};
 }
 
 Status Drain::write_batch(std::vector<Item>& batch) {
@@ -408,7 +402,8 @@ Status Drain::write_batch(std::vector<Item>& batch) {
     bytes += static_cast<std::int64_t>(parts_.journal.view(item.id).header->payload_bytes);
   }
   if (batch.size() == 1) {
-    status = write_runs(parts_.journal.view(batch.front().id), *target.file);
+    const journal::RecordView record = parts_.journal.view(batch.front().id);
+    status = storage::write_runs(*target.file, record.runs, record.payload);
   } else {
     std::vector<iovec> pieces;
     for (const Item& item : batch) {
@@ -419,16 +414,6 @@ Status Drain::write_batch(std::vector<Item>& batch) {
   }
   if (parts_.trace != nullptr) parts_.trace->add({begin_ns, parts_.clock.now_ns(), "drain", bytes, target.path});
   return status;
-}
-
-Status Drain::write_runs(const journal::RecordView& record, storage::File& file) {
-  std::byte* bytes = record.payload;
-  for (const extent::Extent& run : record.runs) {
-    const iovec piece{bytes, static_cast<std::size_t>(run.length)};
-    if (Status status = file.write(run.offset, {&piece, 1}); !status) return status;
-    bytes += run.length;
-  }
-  return {};
 }
 
 void Drain::complete(const std::vector<Item>& batch, const Status& status) {

@@ -97,7 +97,6 @@ class Drain {
   [[nodiscard]] bool extends(const std::vector<Item>& batch, const Item& item, std::int64_t bytes) const;
   // May shorten the batch. Fails: as wait_for_older() and as the storage.
   Status write_batch(std::vector<Item>& batch);
-  Status write_runs(const journal::RecordView& record, storage::File& file);
   // Fails: would_block when an older record of the same file has been submitted meanwhile; nothing was written then.
   Status wait_for_older(const Item& item);
   [[nodiscard]] bool older_elsewhere(const Item& item) const;
@@ -107,7 +106,6 @@ class Drain {
   // Returns what follows the first `kept` items to the queue, behind older records of the file that are there.
   void put_back(std::vector<Item>& batch, std::size_t kept) SPILLWAY_EXCLUDES(mutex_);
   [[nodiscard]] bool retried_lately(std::uint32_t slot) const;
-  [[nodiscard]] Status all_alive() const;
   void complete(const std::vector<Item>& batch, const Status& status);
   void set_aside(FileState& state, std::uint32_t slot, const std::vector<Item>& batch, const Status& status)
       SPILLWAY_REQUIRES(mutex_);

@@ -15,6 +15,7 @@
 #include "journal/journal.h"
 #include "journal/node.h"
 #include "journal/record.h"
+#include "storage/write_runs.h"
 
 namespace spillway::drain {
 namespace {
@@ -127,7 +128,7 @@ class FileRecovery {
         add_lost(result, record.view);
         continue;
       }
-      if (!options_.dry_run) status = write(*file, record.view);
+      if (!options_.dry_run) status = storage::write_runs(*file, record.view.runs, record.view.payload);
       if (status.ok()) {
         result.bytes_written += static_cast<std::int64_t>(record.view.header->payload_bytes);
       } else {
@@ -162,15 +163,6 @@ class FileRecovery {
     if (attributes->identity == storage::FileIdentity{expected.device, expected.inode} && same_age) return {};
     return Status(Code::no_such_file,
                   fmt::format("the file that was written is not there any more: {} is another one now", path));
-  }
-  static Status write(storage::File& file, const RecordView& record) {
-    std::byte* bytes = record.payload;
-    for (const extent::Extent& run : record.runs) {
-      const iovec piece{bytes, static_cast<std::size_t>(run.length)};
-      if (Status status = file.write(run.offset, {&piece, 1}); !status) return status;
-      bytes += run.length;
-    }
-    return {};
   }
   void mark_retired(const std::vector<FoundRecord>& records) const {
     for (const FoundRecord& record : records) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "journal/record.h"
+#include "storage/write_runs.h"
 
 namespace spillway::file {
 namespace {
@@ -51,15 +52,6 @@ void abandon_all(IoContext& context, std::vector<journal::RecordId>& round) {
 }
 
 }  // namespace
-
-Status write_runs(storage::File& file, std::span<const extent::Extent> runs, const std::byte* packed) {
-  for (const extent::Extent& run : runs) {
-    const iovec piece{const_cast<std::byte*>(packed), static_cast<std::size_t>(run.length)};
-    if (Status status = file.write(run.offset, {&piece, 1}); !status) return status;
-    packed += run.length;
-  }
-  return {};
-}
 
 // --- staged ---
 
@@ -120,7 +112,7 @@ Status DirectLanding::finish(bool keep) {
     if (!keep || !status.ok()) break;
     const journal::RecordView record = context_.runtime.journal().view(id);
     status = settle(context_, record.bounds());
-    if (status.ok()) status = write_runs(context_.storage(), record.runs, record.payload);
+    if (status.ok()) status = storage::write_runs(context_.storage(), record.runs, record.payload);
   }
   abandon_all(context_, round_);
   return status;

@@ -48,7 +48,4 @@ class ScratchReadLanding final : public collective::ReadLanding {
   std::vector<journal::RecordId> round_;
 };
 
-// Writes packed bytes to the file itself, each run where it belongs.
-Status write_runs(storage::File& file, std::span<const extent::Extent> runs, const std::byte* packed);
-
 }  // namespace spillway::file
